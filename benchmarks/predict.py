@@ -7,7 +7,7 @@ better of two), and removed; the order is shuffled, because a machine's speed dr
 What a prediction may know:
 
 - ``bandwidth``: the measured bandwidth of this machine alone;
-- ``cold``: also the probe of its kernels, and two runs of the pair of models that comes with Slipstream;
+- ``cold``: also the probe of its kernels;
 - ``learnt``: also runs of the other models of the family. The model itself is left out, and with it all models with as
   many layers, whatever their type and kind;
 - ``few``: as ``learnt``, but only from runs of the six smallest models.
@@ -29,13 +29,15 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 
 from benchmarks import plots
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
+from core.engine.engine import Engine
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.loading.probe_worker import time_decoding
 from core.machine import bandwidth
 from core.machine.host import core_count, this_machine
-from core.machine.known_machine import CPU, MachineProbe, pair_runs, probe_machine
+from core.machine.known_machine import CPU, MachineProbe, probe_machine
 from core.values.engine_options import EngineOptions
+from core.values.messages import Ended, FinishReason
+from core.values.request import Request, SamplingParams
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.efficiency import Observation
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
@@ -43,7 +45,7 @@ from models.estimate.speed.work import Amounts, Placement, work
 from models.facts.model_facts import ModelFacts, read_model
 from models.formatting.json_values import plain
 from models.formatting.program import PROGRAM
-from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, make
+from tools.model_factory.gguf_factory import Recipe, make
 
 SIZES = (8, 10, 13, 17, 22, 29, 38, 50, 66, 86)
 TYPES = ("Q4_0", "Q8_0", "F16")
@@ -117,6 +119,38 @@ def measure_member(
         engine.close()
 
 
+# Tokens of a first timing, which says how many fit into the time.
+_FIRST_TOKENS = 16
+# More would change the context length too much.
+_MOST_TOKENS = 128
+
+
+def time_decoding(engine: Engine, n_prompt: int, seconds: float) -> tuple[int, float]:
+    """Decode without drafts after ``n_prompt`` tokens for about ``seconds``; raises RuntimeError if a request fails.
+
+    Return how many tokens the middle one attended to, and the mean seconds per token.
+    """
+    first = _decode(engine, n_prompt, _FIRST_TOKENS)
+    room = engine.n_ctx - n_prompt
+    n_tokens = min(max(_FIRST_TOKENS, round(seconds / max(first, 1e-6))), _MOST_TOKENS, room)
+    return n_prompt + n_tokens // 2, _decode(engine, n_prompt, n_tokens)
+
+
+def _decode(engine: Engine, n_prompt: int, n_tokens: int) -> float:
+    """Return the seconds per token after the first."""
+    prompt = tuple(1 + position % 61 for position in range(n_prompt))
+    sampling = SamplingParams(temperature=0, ignore_eos=True)
+    request = Request("timing", prompt, n_tokens, sampling=sampling, speculates=False)
+    engine.submit(engine.prepare(request))
+    while not engine.is_idle:
+        for event in engine.step():
+            if isinstance(event, Ended):
+                if event.reason is FinishReason.FAILED or event.receipt.decode_rate <= 0:
+                    raise RuntimeError(f"Decoding could not be timed: {event.failure}")
+                taken = 1.0 / event.receipt.decode_rate
+    return taken
+
+
 def amounts_of(facts: ModelFacts, n_past: int, probe: MachineProbe) -> Amounts:
     """Return the amounts of work of a token on the CPU."""
     placement = Placement.all_on(0, facts.n_layers)
@@ -134,15 +168,14 @@ def predictors(
 ) -> dict[str, Callable[[PredictSample], Machine | None]]:
     """Return for each state of knowledge a function from a sample to the predicting machine (None: model seen)."""
     cold = _processor(rate, probe)
-    pair = list(pair_runs(probe, machine_of([cold])))
     smallest = min(sample.member.n_layers for sample in samples)
 
     def without(n_layers: int) -> Machine:
-        return machine_of([cold], pair + [s.observation for s in samples if s.member.n_layers != n_layers])
+        return machine_of([cold], [s.observation for s in samples if s.member.n_layers != n_layers])
 
     bare = machine_of([_processor(rate, None)])
-    untaught = machine_of([cold], pair)
-    few = machine_of([cold], pair + [s.observation for s in samples if s.member.n_layers == smallest])
+    untaught = machine_of([cold])
+    few = machine_of([cold], [s.observation for s in samples if s.member.n_layers == smallest])
     learnt = {n_layers: without(n_layers) for n_layers in {sample.member.n_layers for sample in samples}}
     return {
         "bandwidth": lambda sample: bare,
@@ -208,7 +241,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     silence_log()
     here, n_threads = this_machine(), options.threads or core_count()
     rate = bandwidth.measure(here, free_memory()).bytes_per_second
-    probe = probe_machine((EMBER, EMBER_DRAFT))
+    probe = probe_machine()
     if probe is None:
         raise SystemExit(f"This machine could not be probed: {PROGRAM} doctor says what is wrong with llama.cpp.")
     members = [Member(kind, type_, n) for kind in KINDS for type_ in TYPES for n in options.layers]

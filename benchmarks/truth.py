@@ -40,7 +40,6 @@ from core.machine.known_machine import (
     CPU,
     MachineProbe,
     identity,
-    pair_runs,
     probe_machine,
 )
 from core.values.engine_options import EngineOptions, Speculation
@@ -50,7 +49,7 @@ from models.estimate.fit.memory import free_memory
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.estimate.speed.runs import observations, read_runs
 from tools.model_factory import gguf_factory
-from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
+from tools.model_factory.gguf_factory import Recipe
 
 CONDITIONS = ("quiet", "after load")
 DRAFTS = ("realistic", "lookups", "random", "none")
@@ -243,7 +242,7 @@ def predicted(side: TruthSide, samples: Sequence[TruthSample], probe: MachinePro
     if not runs:
         return None
     cpu = MachineDevice(CPU, DeviceKind.CPU, free_memory(), free_memory(), None, probe.devices.get(CPU))
-    machine = machine_of([cpu], [*pair_runs(probe, machine_of([cpu])), *observations(runs)])
+    machine = machine_of([cpu], observations(runs))
     seconds = machine.efficiency.seconds(runs[0].amounts)
     return 1.0 / seconds if seconds else None
 
@@ -311,7 +310,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     names = ("layers", "replies", "tokens", "clients", "drafts", "conditions")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("truth", settings={**settings, "threads": n_threads, "busy_programs": _BUSY_EACH * n_threads})
-    probe = probe_machine((EMBER, EMBER_DRAFT)) if 1 in options.clients else None
+    probe = probe_machine() if 1 in options.clients else None
     for condition in options.conditions:
         for draft in options.drafts:
             report.rows += measure_draft(draft, condition, options, n_threads, probe)

@@ -171,12 +171,11 @@ def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] =
     """
     from core.machine.host import this_machine
     from core.machine.known_machine import CPU, probe_machine, remember_probe, remembered_probe
-    from models.catalog.catalog import STARTER, STARTER_DRAFT
 
     folder = paths.cache_folder()
     found = None if measure_again else remembered_probe(folder, this_machine())
     if found is None:
-        found = probe_machine((STARTER, STARTER_DRAFT), should_stop)
+        found = probe_machine(should_stop)
         if found is None:
             return {}
         with contextlib.suppress(OSError):  # the check of the bandwidth has said so already

@@ -61,10 +61,7 @@ class MeasuredContext:
 
 
 def steps_key(path: str, model: Model, n_gpu_layers: int, *conditions: object) -> str:
-    """Return the key under which a model's measured step times are kept.
-
-    It depends on the file, the devices, how llama.cpp was compiled, and ``conditions``.
-    """
+    """Return the key of a model's step times: by its file, the devices, llama.cpp's build, and ``conditions``."""
     gpus = tuple(device.description for device in list_devices() if device.is_gpu) if n_gpu_layers else ()
     return measurement_key(Path(path).name, model.n_bytes, n_gpu_layers, gpus, features(), *conditions)
 
@@ -183,10 +180,7 @@ def _run(context: Context, batch: Batch, width: int, position: int, widest: int)
 
 
 def _kv_slope(context: Context, batch: Batch, empty: float, widest: int, budget: float) -> float:
-    """Return the seconds that each cached token adds to a row; 0 where filling the cache would take too long.
-
-    ``empty`` is the time of as many rows with an empty cache.
-    """
+    """Return the seconds that a cached token adds to a row (0: measuring takes too long); ``empty`` is without any."""
     affordable = int(_FILL_SHARE * budget * _KV_ROWS / empty)
     fill = min(_FILL, batch.capacity, context.n_cells // 2, affordable)
     if fill < _LEAST_FILL:

@@ -91,10 +91,7 @@ _FAR = 1.4
 
 
 class PlainSteps:
-    """The seconds of the latest plain steps by width, which is the number of sequences in the step.
-
-    Unlike the cost model it holds observations only, so it returns None where there are too few.
-    """
+    """Seconds of the latest plain steps by width (sequences): observations only, None where they are too few."""
 
     def __init__(self, time: Callable[[int, int], float]) -> None:
         """``time`` predicts seconds from rows and KV tokens; used only to convert between context lengths."""
@@ -106,10 +103,7 @@ class PlainSteps:
         self._levels: dict[int, float | None] = {}
 
     def saw(self, rows: int, kv: int, seconds: float, decode: float) -> None:
-        """Record that a plain step of ``rows`` sequences, which attended to ``kv`` tokens in total, took ``seconds``.
-
-        ``decode`` of these seconds is the model's own decode. Values that are not positive finite numbers are ignored.
-        """
+        """Record a plain step of ``rows`` sequences and ``kv`` tokens; ``decode`` of its seconds are the model's."""
         if rows <= 0 or not 0.0 < seconds < math.inf:
             return
         seen = self._seen.get(rows)
@@ -261,10 +255,7 @@ class CostModel:
         return self._slowdowns is not None
 
     def widest(self, factor: float, kv_per_row: int, limit: int) -> int:
-        """Return the most rows, up to ``limit``, that take at most ``factor`` times the time of one.
-
-        Each row attends to ``kv_per_row`` cached tokens. The search stops at the first width that takes longer.
-        """
+        """Return the most rows, each of ``kv_per_row`` tokens, within ``factor`` times the time of one."""
         longest = factor * self.time(1, kv_per_row)
         rows = 1
         while rows < limit and self.time(rows + 1, (rows + 1) * kv_per_row) <= longest:
@@ -276,10 +267,7 @@ class CostModel:
         return max(self.time(rows + more) - self.time(rows), 0.0)
 
     def observe(self, rows: int, kv: int, seconds: float, own_time: float = 0.0) -> None:
-        """Learn from a step that took ``seconds`` and was not slowed down; ``own_time`` is its prediction if known.
-
-        Values that are not positive finite numbers are ignored.
-        """
+        """Learn from a step that was not slowed down; ``own_time`` is its prediction if that is known. In seconds."""
         if rows <= 0 or not 0.0 < seconds < math.inf:
             return
         expected = own_time or self.own_time(rows, kv)

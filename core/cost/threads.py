@@ -76,8 +76,6 @@ class ThreadTuner:
         self._due_at = float("-inf")
         self._rest = _SHORTEST_REST
         self._debt = 0.0
-        self._slowdown_before = 0.0
-        self._won_since = 0.0
         self._home = self.count
         self._trial: list[float] = []
         self._found: dict[int, float] = {}
@@ -90,10 +88,7 @@ class ThreadTuner:
         return self._state is _State.ALL
 
     def observe(self, ratio: float, seconds: float, now: float) -> None:
-        """Learn from a step of ``seconds``, which is ``ratio`` times the expected time of all threads without load.
-
-        ``now`` is on any clock that counts seconds.
-        """
+        """Learn from a step of ``seconds``, ``ratio`` times those of all threads without load; ``now`` in seconds."""
         if self._state is not _State.ALL:
             self.is_learning = False
             self._book_trial_or_fewer(ratio, seconds, now)
@@ -102,14 +97,11 @@ class ThreadTuner:
         self._pressure = pressure = pressure if pressure > 0.0 else 0.0
         self._latest.append(ratio)
         self.is_learning = pressure < _UNCLEAR and ratio < SUSPICIOUS
-        if self._slowdown_before:
-            self._won_since += seconds * (self._slowdown_before / ratio - 1.0)
         if self._n_free:
             self._n_free -= 1
             self._pressure, self.is_learning = 0.0, True
         elif pressure >= self._limit and now >= self._due_at:
             if self.is_shared:
-                self._debt = max(-self._won_since, 0.0)
                 self._search(self._counts[-2])
             else:
                 self._pressure, self._n_free = 0.0, _FEW_FREE_STEPS
@@ -181,10 +173,8 @@ class ThreadTuner:
         """End the search: use the best count if it is clearly better than the count before."""
         best = min(self._found, key=lambda count: self._found[count])
         if self._found[best] <= _BETTER * self._found[self._home] and best != self._home:
-            # The first probe follows soon, to see whether the load lasts. A return to fewer threads after a costly
-            # return to all threads keeps its longer back-off.
-            if not self._debt:
-                self._rest = _SHORTEST_REST
+            # The first probe follows soon, to see whether the load lasts.
+            self._rest = _SHORTEST_REST
             self._wait(now)
             self._stay(best, self._found[best])
             return
@@ -206,10 +196,8 @@ class ThreadTuner:
         elif len(self._trial) < _PROBE_STEPS:
             return
         elif self.count == self._counts[-1] and _mean(self._trial) <= max(_AS_ALWAYS, _BETTER * self.slowdown):
-            slowdown = self.slowdown
             self._return()
             self._limit = _HIGHER_LIMIT if self._n_probes == 1 else _LIMIT
-            self._slowdown_before = slowdown
             return
         elif _mean(self._trial) <= _BETTER * self.slowdown:
             self._rest = _SHORTEST_REST
@@ -236,7 +224,7 @@ class ThreadTuner:
     def _return(self) -> None:
         """Use all threads."""
         self._state, self.count, self.slowdown = _State.ALL, self._counts[-1], 1.0
-        self._pressure = self._won_since = self._slowdown_before = 0.0
+        self._pressure = 0.0
         self._latest.clear()
 
 

@@ -114,10 +114,7 @@ class Committer:
         self._n_ctx = intake.n_ctx
 
     def commit(self, shares: StepPlan, reading: StepReading, events: list[RequestEvent], now: float) -> None:
-        """Count the evaluated rows, sample sequences without pending rows, and learn.
-
-        ``reading`` gets what the step yields. ``now`` is in seconds.
-        """
+        """Count the evaluated rows, sample where none is pending, and learn; ``reading`` gets what the step yields."""
         outputs = []
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
@@ -171,10 +168,7 @@ class Committer:
         return results
 
     def _score(self, share: Share, logits: npt.NDArray[np.float32], events: list[RequestEvent]) -> None:
-        """Report the log probabilities of the prompt tokens that the rows of a share predict.
-
-        ``logits`` have shape (n_rows, n_vocab).
-        """
+        """Report the log probabilities of prompt tokens that rows predict; ``logits`` have shape (n_rows, n_vocab)."""
         sequence, start = share.sequence, share.sequence.n_past - share.n_rows
         # Rows that a preempted prompt evaluates again have been reported before. The last row of a prompt predicts the
         # reply.

@@ -101,10 +101,7 @@ class Embedder:
         options: EmbeddingOptions,
         open_context: Callable[[EmbeddingOptions], EmbeddingContext],
     ) -> None:
-        """``options`` are those of a context for the longest input.
-
-        ``close`` frees ``model`` only if ``owns_model`` is set.
-        """
+        """``options`` are those for the longest input; ``close`` frees ``model`` only if ``owns_model`` is set."""
         self.model, self.vocab, self.pooling, self.n_ctx = model, vocab, options.pooling, options.n_tokens
         self.owns_model = False
         self._options = options
@@ -210,10 +207,7 @@ class Embedder:
         return self._clock() < self._served_at[Lane.BATCH] + MAX_WAIT_SECONDS[Lane.BATCH]
 
     def step(self, longest: float | None = None) -> list[RequestEvent]:
-        """Evaluate one batch and return what happened.
-
-        With ``longest`` it takes about that many seconds at most, if the model can evaluate a text in parts.
-        """
+        """Evaluate a batch, in ``longest`` seconds if the model can read texts in parts; return what happened."""
         events: list[RequestEvent] = []
         self._end_cancelled(events)
         context = self._newest_context()

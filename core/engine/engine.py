@@ -107,19 +107,16 @@ class Engine:
         return self._intake.tokenize(request)
 
     def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
-        """Return what ``submit`` takes; ``tokens`` are those of the prompt, if they are known.
+        """Return what ``submit`` takes; ``tokens`` are the prompt's if they are known. Safe on any thread.
 
-        Raises PromptTooLong and BadRequest. Safe on any thread.
+        Raises PromptTooLong and BadRequest.
         """
         if request.lora and len(request.lora) != len(self._usual_lora):
             raise BadRequest(f"This model has {len(self._usual_lora)} LoRA adapters.", param="lora")
         return self._intake.prepare(request, tokens)
 
     def submit(self, prepared: PreparedRequest, submitted_at: float | None = None) -> Sequence:
-        """Queue a request; ``submitted_at`` is on the engine's clock.
-
-        The returned sequence shows the tokens as they come; do not change it.
-        """
+        """Queue a request; ``submitted_at`` is on the engine's clock. The sequence shows its tokens: change nothing."""
         now = self._clock() if submitted_at is None else submitted_at
         sequence = Sequence(prepared, order=next(self._order), submitted_at=now)
         sequence.lora = sequence.lora or self._usual_lora
@@ -246,9 +243,10 @@ class Engine:
             self._piggyback.stop()
         elif is_image and todo[0].sequence.lane is not Lane.FAST:
             self._piggyback.book_pause(ended - began)
-        else:
-            self._record_lead(done, began, ended, draft_seconds, is_idle=is_idle)
+        elif done:
+            self._piggyback.observe(done, began, ended, draft_seconds)
         if is_idle:
+            self._piggyback.stop()
             self._feedback.flush()
         return events
 
@@ -303,10 +301,7 @@ class Engine:
         return todo, draft_seconds
 
     def _next_image(self, images: ImageSteps, running: list[Sequence], *, has_leaders: bool) -> Share | None:
-        """Return the image rows that the next step evaluates.
-
-        Those of other lanes run only if the fast lane can wait.
-        """
+        """Return the image rows of the next step; those of other lanes run only if the fast lane can wait."""
 
         def may_run(sequence: Sequence, n_rows: int) -> bool:
             seconds = self.cost.time(n_rows, sequence.n_past)
@@ -348,13 +343,6 @@ class Engine:
         if is_idle or reading is None:
             self._committed_at = self._ended_at = None
 
-    def _record_lead(self, done: StepPlan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
-        """Record a step that the fast lane led."""
-        if done:
-            self._piggyback.observe(done, began, ended, draft_seconds)
-        if is_idle:
-            self._piggyback.stop()
-
     def _riding(self, leaders: StepPlan, running: list[Sequence]) -> StepPlan:
         """Return the shares of those who ride along with the fast lane."""
         riders = [sequence for sequence in running if sequence.lane is not Lane.FAST]
@@ -364,10 +352,7 @@ class Engine:
         return self._piggyback.add_riders(leaders, riders, self.runner.capacity - n_rows)
 
     def write_back(self) -> float | None:
-        """While idle, write texts to RAM and disk.
-
-        Return in how many seconds to call again; None: there is nothing left.
-        """
+        """While idle, write texts to RAM and disk; return in how many seconds to call again, None: nothing is left."""
         if self.slots.write_back():
             self._has_written = True
             return 0.0
@@ -400,8 +385,8 @@ class Engine:
             n_cells=n_cells,
             n_idle_cells=min(slots.n_idle, n_cells),
             n_hit_tokens=slots.n_hits,
-            cache_ram_bytes=store.n_ram_bytes if store is not None else 0,
-            cache_disk_bytes=store.n_disk_bytes if store is not None else 0,
+            cache_ram_bytes=store.n_ram_bytes,
+            cache_disk_bytes=store.n_disk_bytes,
             drafted_at=tuple(totals.drafted_at) if totals is not None else (),
             accepted_at=tuple(totals.accepted_at) if totals is not None else (),
         )

@@ -74,11 +74,11 @@ class Engines:
         is_spark_idle = self._spark is None or self._spark.is_idle
         return self.main.is_idle and is_spark_idle and self._embedder.is_idle
 
-    @property
-    def activity_count(self) -> int:
-        """A count that grows with each step of either engine, and with each request that is being prepared."""
+    def activity(self) -> int | None:
+        """Return a count that grows with each step and with each request that is prepared; None while work is left."""
         n_steps = self.main.n_steps + self._embedder.n_steps
-        return self._n_prepared + n_steps + (self._spark.n_steps if self._spark is not None else 0)
+        n_done = self._n_prepared + n_steps + (self._spark.n_steps if self._spark is not None else 0)
+        return n_done if self.is_idle else None
 
     def step(self) -> list[RequestEvent]:
         """Step each engine that has work; return what happened."""

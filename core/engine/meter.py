@@ -102,9 +102,8 @@ class Meter:
     ) -> StepReading:
         """Return the reading of a step before it is committed.
 
-        ``decode`` and ``draft`` are seconds, ``draft_bytes`` bytes.
-
-        ``seconds`` have gone by since the previous step was committed, or since this one began.
+        ``decode``, ``draft`` and ``seconds`` are seconds; the last have gone by since the previous step was committed,
+        or since this one began.
         """
         n_rows = n_prefill = n_sequences = n_cells = n_drafted = kv = plain_kv = prefill_kv = 0
         for sequence, own, draft_tokens in shares:
@@ -245,10 +244,7 @@ _LONGEST, _MOST = 0.05, 16
 
 @dataclass(slots=True)
 class StepStats:
-    """Counts of all steps since the start, and where the time went.
-
-    Seconds in all, in the target's decode, drafting, and planning: placing requests and choosing rows.
-    """
+    """Counts of all steps since the start, and their seconds: all, in the target's decode, drafting and planning."""
 
     n_steps: int = 0
     n_sampled: int = 0

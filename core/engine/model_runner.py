@@ -38,10 +38,7 @@ class ModelRunner:
         clock: Callable[[], float],
         images: ImageEncoder | None = None,
     ) -> None:
-        """Run the requests of ``scheduler`` on ``context``; ``finisher`` ends those that cannot go on.
-
-        ``images`` has the embeddings of images.
-        """
+        """Run ``scheduler``'s requests; ``finisher`` ends those that cannot go on, ``images`` has embeddings."""
         self._images = images
         self.seconds = 0.0
         self.n_rows = 0

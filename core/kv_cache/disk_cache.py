@@ -121,10 +121,7 @@ class SegmentFolder:
         return True
 
     def scan(self) -> Iterator[SegmentHeader]:
-        """Return the stored segments, parents before children; all other files are removed.
-
-        Only the headers are read. Raises OSError.
-        """
+        """Return the stored segments by their headers, parents first; all other files are removed. Raises OSError."""
         headers = sorted(self._headers(), key=lambda header: header.start)
         known: dict[bytes, int] = {}
         n_bytes = 0
@@ -314,10 +311,7 @@ DiskEvent = FoundOnDisk | WrittenToDisk | LostOnDisk | ReadFromDisk | FolderEmpt
 
 
 class DiskTier:
-    """One folder with a thread for reads and one for writes, so that a slow write delays no read.
-
-    ``poll`` gives results.
-    """
+    """A folder with a thread for reads and one for writes: a slow write delays no read. ``poll`` gives results."""
 
     def __init__(self, folder: SegmentFolder) -> None:
         """Start to scan ``folder``; until that is done, nothing is written."""

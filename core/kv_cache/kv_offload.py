@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from core.kv_cache.disk_cache import Blob
+from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_tree import TokenIds, image_end, whole_images
 from core.kv_cache.segment_store import Segment, SegmentLink, SegmentStore
-
-if TYPE_CHECKING:
-    from core.llama.context import Context
 
 # The least tokens of a segment: fewer are hardly worth a file.
 LEAST_SAVED = 16
@@ -30,24 +26,15 @@ class KvOffload:
     """
 
     def __init__(
-        self,
-        store: SegmentStore,
-        context: Context,
-        spare: int,
-        *,
-        segment_size: int,
-        is_whole: bool,
-        clock: Callable[[], float] = time.perf_counter,
+        self, store: SegmentStore, memory: AttentionMemory, spare: int, segment_size: int, clock: Callable[[], float]
     ) -> None:
-        """A segment has at most ``segment_size`` tokens. ``spare`` is a sequence id for this use alone.
-
-        ``is_whole`` is for memory that can only be saved as a whole: recurrent states and sliding windows.
-        """
+        """A segment has at most ``segment_size`` tokens. ``spare`` is a sequence id for this use alone."""
         self.store = store
-        self._context = context
+        self._context = memory.cells
         self._spare = spare
         self._segment_size = segment_size
-        self._is_whole = is_whole
+        # Recurrent states and sliding windows can only be saved as a whole.
+        self._is_whole = not memory.can_share
         self._clock = clock
         self._save_seconds = self._load_seconds = _FIRST_ESTIMATE
         self._readings: list[DiskReadWait] = []
@@ -72,11 +59,8 @@ class KvOffload:
         return reading
 
     def save_segment(self, sequence: int, text: TokenIds, position: PositionOf) -> bool:
-        """Save the next segment of the text that a sequence holds; False if all is saved, or no more can be.
-
-        An image is never cut: the segment ends before it or behind it.
-        """
-        if len(text) < LEAST_SAVED:
+        """Save the next segment of a text, never half an image; False if all is saved, or no more can be."""
+        if len(text) < LEAST_SAVED or not self.store.can_keep:
             return False
         links = self.store.chain(self.store.tree.match(text), 0)
         n_saved = links[-1].end if links else 0

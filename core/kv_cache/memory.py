@@ -118,11 +118,7 @@ class WindowMemory(AttentionMemory):
         return self.cut(sequence, size if self.can_cut(sequence, size) else 0)
 
     def checkpoints(self, n_prompt: int, n_held: int) -> set[int]:
-        """Return where to keep what is in sight.
-
-        The end of a prompt is kept for the time when it has left the device. After a small turn that is not worth a
-        copy.
-        """
+        """Return where to keep what is in sight: the end too, for when it has left, unless the turn was small."""
         return _checkpoints(n_prompt, has_end=n_prompt - n_held >= _NEW_SHARE * n_prompt)
 
 

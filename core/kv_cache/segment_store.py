@@ -141,11 +141,13 @@ class SegmentStore:
         self._unwritten: dict[Segment, None] = {}
         self.on_read: Callable[[Segment, Blob | None], None] = lambda segment, blob: None
 
-    def chain(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
-        """Return the segments that continue a text behind its first ``start`` tokens, in order.
+    @property
+    def can_keep(self) -> bool:
+        """True if there is a place for segments."""
+        return self.ram_limit > 0 or self._disk is not None
 
-        A recurrent state is a single link, which starts at 0.
-        """
+    def chain(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
+        """Return the segments that continue a text behind ``start`` tokens; a recurrent state is one, from 0."""
         spans = [(place, end) for place, end in match.reaches().items() if isinstance(place, Segment)]
         readable = [(place, end) for place, end in spans if place.is_readable]
         whole = [SegmentLink(place, end) for place, end in readable if place.is_whole and place.end <= end]

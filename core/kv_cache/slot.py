@@ -183,12 +183,7 @@ class SlotSearch:
         return best, n_best
 
     def computing_slot(self, match: PrefixMatch, rank: int) -> tuple[Slot | None, int]:
-        """Return the running slot that will hold the longest prefix of a text, and its length.
-
-        Recurrent states are not shared.
-
-        Slots of lanes below ``rank`` are left out.
-        """
+        """Return the running slot that will hold the longest prefix, of lanes not below ``rank``, and its length."""
         best, n_best = None, 0
         for place, end in match.reaches().items() if self._memory.can_share else ():
             if isinstance(place, Slot) and not place.is_free and place.rank <= rank and end > n_best:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from core.kv_cache.disk_cache import Blob
 from core.kv_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_tree import Divergence, PrefixMatch, PrefixTree, divergence
+from core.kv_cache.prefix_tree import Divergence, PrefixTree, divergence
 from core.kv_cache.segment_store import SegmentLink, SegmentStore
 from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, SlotSearch, TokenBuffer
 
@@ -21,8 +21,8 @@ _LEAST_AWAITED = 32
 class SlotTable:
     """Gives each running request a slot that holds the longest known prefix of its prompt.
 
-    A prefix in another slot, free or running, is shared without copying. A prefix that only ``offload`` has is loaded.
-    The text of a free slot is saved there before the slot is reused.
+    A prefix in another slot, free or running, is shared without copying. One that only the ``store`` has is loaded. The
+    text of a free slot is saved there before the slot is reused.
     """
 
     def __init__(
@@ -30,19 +30,21 @@ class SlotTable:
         memory: AttentionMemory,
         n_slots: int,
         *,
-        offload: KvOffload | None = None,
+        store: SegmentStore | None = None,
+        segment_size: int = 0,
         prefill_seconds: Callable[[int], float] = lambda n_tokens: 0.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``offload`` None keeps nothing outside the device.
+        """``store`` keeps texts outside the device, in segments of ``segment_size`` tokens; without one nothing does.
 
         ``prefill_seconds`` predicts the time for computing tokens.
         """
         self.memory = memory
+        self.store = store if store is not None else SegmentStore(PrefixTree(), ram_limit=0)
         self.n_hits = 0
         self._slots = tuple(Slot(index) for index in range(n_slots))
-        self._tree = offload.store.tree if offload is not None else PrefixTree()
-        self._offload = offload
+        self._tree = self.store.tree
+        self._offload = KvOffload(self.store, memory, n_slots, segment_size, clock)
         self._search = SlotSearch(self._slots, self._tree, memory)
         self._prefill_seconds = prefill_seconds
         self._ticks = 0
@@ -53,11 +55,6 @@ class SlotTable:
 
     def __len__(self) -> int:
         return len(self._slots)
-
-    @property
-    def store(self) -> SegmentStore | None:
-        """The store of texts outside the device; None if there is none."""
-        return self._offload.store if self._offload is not None else None
 
     @property
     def has_free(self) -> bool:
@@ -86,11 +83,10 @@ class SlotTable:
         ``earlier`` is what it has waited for, so that it waits for the disk only once. ``rank`` is that of its lane: it
         does not wait for requests of lower lanes, which may themselves have to wait.
         """
-        if self.store is not None:
-            self.store.poll()
+        self.store.poll()
         match = self._search.match(tokens)
         _, n_held = self._search.best(match)
-        links = self._links(match, n_held)
+        links = self.store.chain(match, n_held)
         n_known = max([n_held, *[link.end for link in links]])
         leader, n_coming = self._search.computing_slot(match, rank)
         if leader is not None and n_coming - n_known >= _LEAST_AWAITED:
@@ -99,7 +95,6 @@ class SlotTable:
         missing = [link.segment for link in links if link.segment.blob is None]
         if not missing or isinstance(earlier, DiskReadWait) or n_known - n_held < _LEAST_AWAITED:
             return None
-        assert self._offload is not None
         # From then on computing is faster.
         return self._offload.read(missing, self._clock() + self._prefill_seconds(n_known - n_held))
 
@@ -123,7 +118,7 @@ class SlotTable:
 
         Like ``evict_ahead``, called once per step: loading a long text takes as long as several steps.
         """
-        if not self.memory.can_share or self._offload is None:
+        if not self.memory.can_share:
             return True  # such memory is loaded as a whole
         source, n_shared, loads = self._found(tokens, hold)
         if not loads or self._offload.seconds_to_load(loads[-1][0].end - n_shared) <= _LONGEST_MOVE:
@@ -131,23 +126,19 @@ class SlotTable:
         target = self._prepare(source, n_shared, tokens)
         until = self._clock() + _LONGEST_MOVE
         is_done = self._load_all(loads, target, until)
-        self._offload.store.touch([link for link, _ in loads if link.end <= target.n_resident])
+        self.store.touch([link for link, _ in loads if link.end <= target.n_resident])
         self.release(target)
         return is_done
 
     def take(self, tokens: TokenBuffer, hold: PlacementWait | None = None, rank: int = 0) -> tuple[Slot, int]:
-        """Occupy a free slot for ``tokens``; return it and how many of its tokens are in the cache already.
-
-        At least one token is left to evaluate, because its logits are needed. ``hold`` is what the request waited for.
-        """
+        """Occupy a slot for ``tokens``; return it and how many are cached, but for one whose logits are needed."""
         source, n_shared, loads = self._found(tokens, hold)
-        if self._offload is not None:
-            self._offload.store.touch([link for link, _ in loads])  # once for each request
+        self.store.touch([link for link, _ in loads])  # once for each request
         target = self._prepare(source, n_shared, tokens)
         self._load_all(loads, target)
         target.n_tenants += 1
         target.rank = rank
-        stops = self.memory.checkpoints(tokens.size, target.n_resident) if self._offload is not None else set()
+        stops = self.memory.checkpoints(tokens.size, target.n_resident) if self.store.can_keep else set()
         target.stops = {tokens.whole_images(stop) for stop in stops}
         self.n_hits += target.n_resident
         self._tree.insert(target, tokens.view)
@@ -160,7 +151,7 @@ class SlotTable:
         match = self._search.match(tokens)
         source, n_shared = self._search.best(match)
         read = hold.blobs if isinstance(hold, DiskReadWait) else {}
-        loads = self._offload.loads(self._links(match, n_shared), read) if self._offload is not None else []
+        loads = self._offload.loads(self.store.chain(match, n_shared), read)
         return (None, 0, loads) if loads and not self.memory.can_share else (source, n_shared, loads)
 
     def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer) -> Slot:
@@ -187,15 +178,11 @@ class SlotTable:
 
     def _load(self, link: SegmentLink, blob: Blob, target: Slot) -> bool:
         """Append a segment to a slot; idle texts make room for it."""
-        assert self._offload is not None
         while not self._offload.load(link, blob, target.id, target.n_resident, target.resident.position):
             if not self.evict_idle():
                 return False
         target.n_resident = link.end
         return True
-
-    def _links(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
-        return self.store.chain(match, start) if self.store is not None else []
 
     def divergence(self, tokens: TokenBuffer) -> Divergence | None:
         """Return where ``tokens`` first differ from stored texts; None if they do not."""
@@ -236,8 +223,6 @@ class SlotTable:
 
     def _save_segment(self, slot: Slot) -> bool:
         """Save the next segment of a slot's text; False if all is saved, or no more can be."""
-        if self._offload is None:
-            return False
         size = slot.resident.whole_images(slot.n_resident)
         if size < slot.n_resident and not self.memory.can_share:
             return False  # the state can only be saved as a whole, and it ends within an image
@@ -283,16 +268,14 @@ class SlotTable:
         for slot in self._slots:
             if slot.is_free and slot.n_resident:
                 self._drop(slot)
-        if self.store is not None:
-            self.store.poll()
-            self.store.clear()
+        self.store.poll()
+        self.store.clear()
 
     def after_step(self) -> None:
         """Save recurrent states that a step has brought to a stop; delay the disk's writes while requests run."""
         if not self._is_at_work:
             self._is_at_work = True
-            if self.store is not None:
-                self.store.defer_writes(True)
+            self.store.defer_writes(True)
         for slot in self._slots if not self.memory.can_share else ():
             if not slot.is_free and slot.n_resident in slot.stops:
                 slot.stops.discard(slot.n_resident)
@@ -310,8 +293,8 @@ class SlotTable:
             return
         self._idle_paid += max(seconds, 0.0)
         while (slot := self._search.oldest_idle()) is not None:
-            n_tokens, offload = slot.n_resident, self._offload
-            price = offload.seconds_to_move(n_tokens) if offload is not None else self._prefill_seconds(n_tokens)
+            price_of = self._offload.seconds_to_move if self.store.can_keep else self._prefill_seconds
+            price = price_of(slot.n_resident)
             if self._idle_paid <= price or self._save_segment(slot):
                 return
             self._drop(slot)
@@ -320,8 +303,6 @@ class SlotTable:
 
     def write_back(self) -> bool:
         """While idle, save one segment that only the device or RAM holds; return whether there was one."""
-        if self.store is None:
-            return False
         self._is_at_work = False
         self.store.defer_writes(False)
         self.store.poll()
@@ -333,14 +314,12 @@ class SlotTable:
     @property
     def is_writing(self) -> bool:
         """True while the disk has something to do or to say."""
-        return self.store is not None and self.store.is_writing
+        return self.store.is_writing
 
     def wait_for_reads(self, seconds: float) -> None:
         """Wait until the disk has read something, at most ``seconds``."""
-        if self.store is not None:
-            self.store.wait(seconds)
+        self.store.wait(seconds)
 
     def close(self) -> None:
         """End the store's threads."""
-        if self.store is not None:
-            self.store.close()
+        self.store.close()

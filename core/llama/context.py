@@ -174,10 +174,7 @@ class Context:
     """One unified KV cache of ``n_cells`` cells for up to ``n_sequences`` sequences. Owned by one thread."""
 
     def __init__(self, model: Model, options: ContextOptions, target: Context | None = None) -> None:
-        """Allocate the cache and the compute buffers; raises LoadFailed when llama.cpp refuses.
-
-        A head without own embeddings uses those of ``target``.
-        """
+        """Allocate cache and buffers; raises LoadFailed. A head without own embeddings uses those of ``target``."""
         n_outputs = min(whole_lines(options.n_outputs), max(options.n_outputs, options.n_batch))
         n_threads = options.n_threads
         params = L.llama_context_default_params()
@@ -286,10 +283,9 @@ class Context:
         return int(_seq_pos_min(self._memory, sequence))
 
     def save_state(self, sequence: int) -> npt.NDArray[np.uint8] | None:
-        """Save a sequence's recurrent state (``llama_state_seq_get_data_ext``); return the handle for ``load_state``.
+        """Save a sequence's recurrent state (``llama_state_seq_get_data_ext``); None if it cannot be saved.
 
-        llama.cpp keeps one state for each sequence: saving again invalidates the earlier handle. None if it cannot be
-        saved.
+        llama.cpp keeps one state for each sequence: saving again invalidates the earlier handle.
         """
         return self._state(sequence, _RUNNING_STATE_ON_DEVICE)
 
@@ -298,10 +294,7 @@ class Context:
         return self._set_state(sequence, state, _RUNNING_STATE_ON_DEVICE)
 
     def read_cells(self, sequence: int) -> npt.NDArray[np.uint8] | None:
-        """Return all state of a sequence as bytes in host memory (``llama_state_seq_get_data_ext``); None if empty.
-
-        Waits for the last decode.
-        """
+        """Return all state of a sequence, after the last decode (``llama_state_seq_get_data_ext``); None if empty."""
         return self._state(sequence, 0)
 
     def write_cells(self, sequence: int, blob: npt.NDArray[np.uint8]) -> bool:

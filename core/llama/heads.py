@@ -131,28 +131,13 @@ class LayerInputs:
 
 
 class FeatureBatch(StateBatch):
-    """A batch of states without tokens, for an encoder."""
-
-    def __init__(self, capacity: int, width: int) -> None:
-        """Make room for ``capacity`` states of ``width`` numbers."""
-        super().__init__(capacity, width)
-        self._c.token = None
-
-    def fill(self, states: StateRows, position: int) -> None:
-        """Take ``states`` of shape (n, width). The encoder ignores positions, but they must follow the cache's."""
-        self.clear()
-        for row in range(len(states)):
-            self.add(0, position + row, 0)
-        self.states[: len(states)] = states
-
-
-class TargetBatch(FeatureBatch):
-    """A batch of target states that a head puts into its KV cache, without outputs."""
+    """A batch of the target's states without tokens: for an encoder, or for the KV cache of a head. No outputs."""
 
     def __init__(self, capacity: int, width: int, n_axes: int = 1) -> None:
         """Make room for ``capacity`` states of ``width`` numbers, each with ``n_axes`` positions."""
         super().__init__(capacity, width)
         self._n_axes = n_axes
+        self._c.token = None
         self._tokens = np.zeros(capacity, np.int32)
         self._axes = np.zeros(n_axes * capacity, np.int32)
         if n_axes > 1:
@@ -176,7 +161,8 @@ class TargetBatch(FeatureBatch):
 
 
 def encode(context: Context, batch: FeatureBatch) -> DecodeStatus:
-    """Run a head's encoder (``llama_encode``); its result is what ``hidden`` returns next."""
+    """Run a head's encoder (``llama_encode``), of which every row is an output: ``hidden`` returns them next."""
+    batch.want_all()
     code = L.llama_encode(context.c, batch.c)
     context.synchronize()
     return DecodeStatus.OK if code == 0 else DecodeStatus(code)

@@ -111,10 +111,7 @@ class Projector:
         return max(chunk.n_rows for chunk in chunks if isinstance(chunk, ImageChunk))
 
     def encode(self, pixels: Pixels) -> list[npt.NDArray[np.float32]]:
-        """Return the embeddings of an image, one array of shape (n_rows, n_embd) for each of its chunks, in order.
-
-        Takes up to seconds. Raises EncodingFailed.
-        """
+        """Return an image's embeddings, (n_rows, n_embd) for each chunk. Takes up to seconds; raises EncodingFailed."""
         pixels = np.ascontiguousarray(pixels)
         height, width, _ = pixels.shape
         bitmap = self._bitmap((width, height), pixels)

@@ -13,7 +13,6 @@ from core.cost.calibration import MeasuredContext, assumed_steps, cost_model_of,
 from core.cost.cost_model import ReadCost
 from core.cost.threads import ThreadChoice, thread_control
 from core.kv_cache.disk_cache import FOLDER, DiskTier, SegmentFolder, model_key
-from core.kv_cache.kv_offload import KvOffload
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_tree import PrefixTree
 from core.kv_cache.segment_store import SegmentStore
@@ -197,16 +196,12 @@ def make_slots(
     # llama.cpp saves only the tokens that a sequence's last token attends to. In layers with a window, a longer segment
     # would come back without its beginning, and could not be cut.
     size = min(size, facts.window or size)
-    offload = None
-    if ram_limit or disk is not None:
-        store = SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk)
-        is_whole = not memory.can_share
-        offload = KvOffload(store, own.context, options.n_slots, segment_size=size, is_whole=is_whole, clock=clock)
     n_wide = min(options.n_ubatch, own.context.n_batch)
     return SlotTable(
         memory,
         options.n_slots,
-        offload=offload,
+        store=SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk),
+        segment_size=size,
         prefill_seconds=lambda n_tokens: cost.time(n_wide) * n_tokens / n_wide,
         clock=clock,
     )

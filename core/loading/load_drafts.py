@@ -123,10 +123,7 @@ def kind_of_file(path: str) -> ProposerKind:
 
 
 def _file_head(target: LoadedTarget, path: str, kind: ProposerKind) -> Eagle3Proposer | DFlashProposer:
-    """Return the proposer in the file ``path``; raises LoadFailed where it does not belong to the target.
-
-    This build of llama.cpp must be able to run it (``why_unavailable``).
-    """
+    """Return the head in ``path``, which this build can run; raises LoadFailed where it is not for the target."""
     try:
         header = read_header(Path(path))
         reason = rules.why_not_file(header, target.facts)

@@ -316,10 +316,7 @@ def pooling_in_effect(model: Model, facts: ModelFacts, options: EngineOptions) -
 
 
 def embedder_beside(engine: Engine, options: EngineOptions, loaded: LoadedModel) -> Embedder:
-    """Return an embedder with an engine's model. It allocates memory when it is first used.
-
-    Close it before the engine.
-    """
+    """Return an embedder with an engine's model, to close before it; it allocates when it is first used."""
     facts = read_facts(options.model_path)
     return _embedder(engine.model, engine.vocab, facts, options, loaded)
 

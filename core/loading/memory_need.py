@@ -34,10 +34,7 @@ def read_facts(path: str) -> ModelFacts:
 def fit_request_of(
     facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, *, uses_heads: bool
 ) -> FitRequest:
-    """Return the fit request: options that are set are fixed, the others are to be chosen.
-
-    ``draft`` is the model that drafts; ``uses_heads`` says whether the prediction heads in the model's file do.
-    """
+    """Return the fit request: set options are fixed. ``draft`` drafts, or with ``uses_heads`` the model's own heads."""
     # If ``n_cells`` is set, it bounds the context of all requests together.
     n_ctx = options.n_cells or options.n_ctx
     return FitRequest(

@@ -31,7 +31,6 @@ from core.values.messages import (
     FailureKind,
     FinishReason,
     LoadModel,
-    MeasurementsTaken,
     RequestEvent,
     Started,
     StepRequest,
@@ -333,26 +332,22 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
         from core.loading.load_engine import embedder_beside, is_embedder, load_embedder, load_engine
         from core.machine.bandwidth import BackgroundBandwidth, remembered
         from core.machine.host import this_machine
-        from core.machine.known_machine import MEASURED_FILE, Measurements
 
         log_to_stderr()
-        measured = Measurements(command.cache_folder / MEASURED_FILE, command.measured)
         progress = _in_steps(lambda share: outbox.put((EngineState(EnginePhase.LOADING, progress=share),)))
         if is_embedder(command.options.model_path):
             embedder, model = load_embedder(command.options, progress)
             silence_log()
             outbox.put((EngineState(EnginePhase.READY, model, progress=1.0),))
             return embedder
-        engine, model = load_engine(
-            command.options, cache_folder=command.cache_folder, measured=measured, progress=progress
-        )
+        engine, model = load_engine(command.options, cache_folder=command.cache_folder, progress=progress)
         silence_log()
         open_spark = partial(open_draft_engine, engine, model) if model.spark is not None else None
         engines = Engines(engine, embedder_beside(engine, command.options, model), open_spark)
         known = remembered(command.cache_folder, this_machine())
         if not model.n_gpu_layers and (known is None or known.is_estimate):
             # The weights are in host memory, whose bandwidth was not measured while the machine was at rest.
-            BackgroundBandwidth(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
+            BackgroundBandwidth(engines.activity, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
     except SlipstreamError as error:
         outbox.put((EngineState(EnginePhase.FAILED, problem=error.message),))
         return None
@@ -362,7 +357,7 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
             (EngineState(EnginePhase.FAILED, problem=Sentence("The model could not be loaded: {error}", error=error)),)
         )
         return None
-    outbox.put((MeasurementsTaken(measured.entries), EngineState(EnginePhase.READY, model, progress=1.0)))
+    outbox.put((EngineState(EnginePhase.READY, model, progress=1.0),))
     return engines
 
 

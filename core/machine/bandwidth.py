@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from core.machine.host import Host, OtherPrograms, busy_seconds, others_are_busy, this_machine
 from core.values.errors import SlipstreamError
@@ -127,10 +127,7 @@ def remembered(folder: Path, machine: Host | Bandwidth) -> Bandwidth | None:
 
 
 def remember(folder: Path, found: Bandwidth) -> Bandwidth:
-    """Keep a measurement for later, and return what is kept: an estimate replaces only a lower one.
-
-    Raises OSError where the folder cannot be written.
-    """
+    """Keep a measurement, and return what is kept: an estimate replaces only a lower one. Raises OSError."""
     known = remembered(folder, found) if found.is_estimate else None
     if known is not None and not (known.is_estimate and known.bytes_per_second < found.bytes_per_second):
         return known
@@ -139,10 +136,7 @@ def remember(folder: Path, found: Bandwidth) -> Bandwidth:
 
 
 def raise_remembered(folder: Path, machine: Host, reached: float) -> None:
-    """Raise the kept measurement, if there is one, to the bytes per second that a reply has reached.
-
-    Raises OSError where the folder cannot be written.
-    """
+    """Raise the kept measurement, if any, to the bytes per second that a reply has reached. Raises OSError."""
     known = remembered(folder, machine)
     if known is not None and reached > known.bytes_per_second:
         remember(folder, replace(known, bytes_per_second=reached))
@@ -181,32 +175,23 @@ _QUIET_SECONDS = 3.0
 _MEASURE_SECONDS = 0.5
 
 
-class ActivitySource(Protocol):
-    """The activity of this process's engines."""
-
-    @property
-    def is_idle(self) -> bool:
-        """True while they do nothing."""
-
-    @property
-    def activity_count(self) -> int:
-        """A count that grows whenever they do something."""
-
-
 class BackgroundBandwidth:
     """Waits until the engines and the cores are idle, measures once, and keeps the result."""
 
     def __init__(
         self,
-        engines: ActivitySource,
+        activity: Callable[[], int | None],
         folder: Path,
         found: Callable[[float], None],
         *,
         quiet: float = _QUIET_SECONDS,
         take: Callable[[], Bandwidth] = lambda: measure(this_machine(), free_memory(), seconds=_MEASURE_SECONDS),
     ) -> None:
-        """``found`` is called with bytes per second on this object's thread; ``folder`` keeps the result."""
-        self._engines = engines
+        """``found`` is called with bytes per second on this object's thread; ``folder`` keeps the result.
+
+        ``activity`` returns a count that grows whenever the engines do something, None while they do.
+        """
+        self._activity = activity
         self._folder = folder
         self._found = found
         self._quiet = quiet
@@ -230,13 +215,10 @@ class BackgroundBandwidth:
 
     def _try(self) -> Bandwidth | None:
         """Return an undisturbed measurement, or None."""
-        n_before = self._engines.activity_count
+        before = self._activity()
         self._everybody.busy_cores()
         time.sleep(self._quiet)
-        if not self._is_quiet(n_before) or others_are_busy(self._everybody):
+        if before is None or self._activity() != before or others_are_busy(self._everybody):
             return None
         bandwidth = self._take()
-        return bandwidth if self._is_quiet(n_before) and not bandwidth.is_estimate else None
-
-    def _is_quiet(self, n_before: int) -> bool:
-        return self._engines.is_idle and self._engines.activity_count == n_before
+        return bandwidth if self._activity() == before and not bandwidth.is_estimate else None

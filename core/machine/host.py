@@ -25,10 +25,7 @@ _NAME_KEYS = ("model name", "Model", "Hardware", "cpu model", "uarch")
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """``cpu`` is the name of the processor, ``ram`` the memory in bytes.
-
-    This process may use ``n_cores`` physical cores, with ``n_threads`` hardware threads.
-    """
+    """The processor's name, the physical cores and hardware threads that this process may use, bytes of memory."""
 
     cpu: str
     n_cores: int

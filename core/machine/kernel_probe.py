@@ -2,12 +2,17 @@
 
 The matrices are too large for caches. They are in the buffers that llama.cpp would use: for CPU kernels that need
 another order of the weights, in the buffers that reorder them (``ggml_backend_dev_get_extra_bufts``).
+
+``python -m core.machine.kernel_probe`` measures every device and prints a MachineProbe as JSON.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,9 +20,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from core.llama.devices import device_handles
-from core.llama.library import declare, ggml
+from core.llama.devices import device_handles, list_devices
+from core.llama.library import declare, ggml, silence_log
+from core.machine.host import core_count, last_level_cache, this_machine
+from core.machine.known_machine import MachineProbe, as_dict
 from core.values.engine_options import Device
+from models.estimate.fit.memory import free_memory
 from models.estimate.speed.probe import Probe
 from models.gguf.tensor_types import BY_NAME, GgmlType
 
@@ -219,13 +227,13 @@ def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5)
     if not handles:
         return None
     n_measured = _ROUNDS * (2 * len(PROBED) + len(PROBED_CACHES) + 4) + _MOST_SIZES
-    bench = _Bench(OpTimer(handles[0], device.kind, n_threads, seconds / n_measured))
+    bench = _Bench(handles[0], device.kind, n_threads, seconds / n_measured)
     try:
-        cache = 0.0 if bench.timer.is_gpu else cache_size(bench.rates_by_size(n_bytes))
+        cache = 0.0 if bench.is_gpu else cache_size(bench.rates_by_size(n_bytes))
         enough = min(n_bytes, max(_LEAST_BYTES, int(_BEYOND_CACHE * cache))) if cache else n_bytes
         return _best([bench.probe(enough, cache) for _ in range(_ROUNDS)])
     finally:
-        bench.timer.close()
+        bench.close()
 
 
 def _best(rounds: Sequence[Probe]) -> Probe | None:
@@ -256,11 +264,8 @@ def cache_size(rates: Mapping[int, float]) -> float:
     return float(max((size for size in sizes if rates[size] >= middle), default=0))
 
 
-class _Bench:
+class _Bench(OpTimer):
     """The measurements of one device."""
-
-    def __init__(self, timer: OpTimer) -> None:
-        self.timer = timer
 
     def probe(self, n_bytes: int, cache: float) -> Probe:
         """Measure everything once; with a ``cache`` size, also matrices that fit into it."""
@@ -278,14 +283,14 @@ class _Bench:
             count = round(2 ** (step / 2))
             if count * each > n_bytes:
                 break
-            seconds = self.timer.time(matrices(F32, _NARROW, count), self.timer.plain)
+            seconds = self.time(matrices(F32, _NARROW, count), self.plain)
             if seconds:
                 found[count * each] = count * each / seconds
         return found
 
     def matrix_rate(self, kind: GgmlType, n_bytes: int) -> float | None:
         """Return bytes per second of matrices times one row, in the weight order that llama.cpp would choose."""
-        for buffer in (*self.timer.reordering, self.timer.plain):
+        for buffer in (*self.reordering, self.plain):
             seconds = self._matrices(kind, n_bytes, 1, buffer)
             if seconds is not None:
                 return _count(kind, n_bytes) * kind.bytes_for(_WIDTH * _WIDTH) / seconds
@@ -294,14 +299,14 @@ class _Bench:
     def row_cost(self, n_bytes: int) -> float:
         """Return the time that each further row adds, as a share of one row."""
         kind = BY_NAME["q8_0"]
-        one, few = (self._matrices(kind, n_bytes, n_rows, self.timer.plain) for n_rows in (1, _FEW_ROWS))
+        one, few = (self._matrices(kind, n_bytes, n_rows, self.plain) for n_rows in (1, _FEW_ROWS))
         return max(few / one - 1.0, 0.0) / (_FEW_ROWS - 1) if one and few else 1.0
 
     def cache_rate(self, kind: GgmlType, n_bytes: int) -> float | None:
         """Return bytes per second of attention; shared keys count once for each head, as the CPU reads them."""
         pair = 2 * kind.bytes_for(HEAD_LENGTH * N_CELLS * N_KEY_HEADS)
         count = max(1, n_bytes // pair)
-        seconds = self.timer.time(attentions(kind.id, count), self.timer.plain)
+        seconds = self.time(attentions(kind.id, count), self.plain)
         return count * pair * (N_HEADS // N_KEY_HEADS) / seconds if seconds else None
 
     def node_seconds(self) -> float:
@@ -313,10 +318,10 @@ class _Bench:
                 value = _norm(scratch.values, mul_mat(scratch.values, matrix, value), 1e-5)
             return [value]
 
-        return (self.timer.time(nodes, self.timer.plain) or 0.0) / _NODES
+        return (self.time(nodes, self.plain) or 0.0) / _NODES
 
     def _matrices(self, kind: GgmlType, n_bytes: int, n_rows: int, buffer: Any) -> float | None:
-        return self.timer.time(matrices(kind.id, _WIDTH, _count(kind, n_bytes), n_rows), buffer)
+        return self.time(matrices(kind.id, _WIDTH, _count(kind, n_bytes), n_rows), buffer)
 
 
 def _known(rates: dict[str, float | None]) -> dict[str, float]:
@@ -325,3 +330,45 @@ def _known(rates: dict[str, float | None]) -> dict[str, float]:
 
 def _count(kind: GgmlType, n_bytes: int) -> int:
     return max(1, n_bytes // kind.bytes_for(_WIDTH * _WIDTH))
+
+
+# -- the process of a probe ---------------------------------------------------------------------------------------
+
+# Bytes of a working set: twice the cache within these bounds, and an eighth of the free memory at most.
+_SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 29, 8
+_CACHES = 2  # times the last-level cache, so that nothing is found in it
+# malloc.h: M_MMAP_MAX is -4, M_TRIM_THRESHOLD -1. No block is a mapping of its own, and none goes back to the system.
+_KEEP = ((-4, 0), (-1, (1 << 31) - 1))
+
+
+def _measure_here() -> MachineProbe:
+    machine, found = this_machine(), {}
+    for device in list_devices():
+        is_cpu = device.kind == "cpu"
+        if not is_cpu and not device.is_gpu:
+            continue
+        free = free_memory() if is_cpu else device.free
+        n_bytes = min(max(_SMALLEST_SET, _CACHES * last_level_cache()), _LARGEST_SET, free // _SHARE_OF_FREE)
+        result = probe(device, n_threads=core_count(), n_bytes=n_bytes)
+        if result is not None:
+            found[device.name] = result
+    return MachineProbe(machine.cpu, machine.ram, found)
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc hand freed memory out again: getting new pages took up to half the time of a measurement."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # TypeError: Windows has no CDLL(None)
+        for parameter, value in _KEEP:
+            ctypes.CDLL(None).mallopt(parameter, value)
+
+
+def main() -> int:
+    """Print what was measured as one JSON object."""
+    silence_log()
+    _keep_freed_memory()
+    print(json.dumps(as_dict(_measure_here())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,6 @@
 """What is known of this machine: measurements, kept in files; a probe of its devices; and the machine for load plans.
 
-A probe takes some seconds. It times each device's kernels and the bundled pair of models, in a child process, because a
-backend can abort the process.
+A probe takes some seconds. It times each device's kernels, in a child process, because a backend can abort the process.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import hashlib
 import json
 import logging
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -20,13 +19,9 @@ from core.machine import bandwidth
 from core.machine.host import Host, OtherPrograms, core_count, cpu_name, others_are_busy, this_machine
 from core.process.child_process import run_module
 from core.values.engine_options import Device
-from models.catalog.catalog import STARTER, STARTER_DRAFT
-from models.estimate.speed.efficiency import Observation
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.estimate.speed.probe import Probe
 from models.estimate.speed.runs import ModelRun, observations, read_runs
-from models.estimate.speed.work import Placement, work
-from models.facts.model_facts import read_model
 from models.files.disk import write_whole
 from models.formatting.json_values import plain, value_of
 
@@ -39,19 +34,17 @@ _MOST_CHARACTERS = 4 << 20
 class Measurements:
     """JSON objects by key. If the file cannot be read or written, the values are measured again.
 
-    ``entries`` are those that this process was given or has measured, even if the file lacks them.
+    ``entries`` are those that this process has measured, even if the file lacks them.
     """
 
-    def __init__(
-        self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, others: OtherPrograms | None = None
-    ) -> None:
-        """``path`` need not exist; None keeps nothing. ``told`` is used for keys that the file lacks."""
+    def __init__(self, path: Path | None, others: OtherPrograms | None = None) -> None:
+        """``path`` need not exist; None keeps nothing."""
         self._path = path
         self._others = others or OtherPrograms()
-        self.entries = dict(told or {})
+        self.entries: dict[str, dict[str, Any]] = {}
 
     def recall(self, key: str) -> dict[str, Any] | None:
-        """Return the entry kept or told for ``key``. If there is none, start to watch other programs' load."""
+        """Return the entry for ``key``. If there is none, start to watch other programs' load."""
         entry = self._read().get(key)
         found = entry if isinstance(entry, dict) else self.entries.get(key)
         if found is None:
@@ -107,11 +100,7 @@ def known_machine(
     ``folder`` has measurements of this machine (None: none), and ``runs`` are earlier runs of models on it.
     """
     probe = remembered_probe(folder, this_machine()) if folder is not None else None
-    found = tuple(_devices(devices, free, folder, probe))
-    known = observations(runs)
-    if probe is not None:
-        known = [*pair_runs(probe, machine_of(found)), *known]
-    return machine_of(found, known)
+    return machine_of(_devices(devices, free, folder, probe), observations(runs))
 
 
 def _devices(
@@ -132,20 +121,7 @@ def _devices(
             yield MachineDevice(device.name, kind, device.total, device.free, None, probes.get(device.name))
 
 
-def pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:
-    """Yield the runs of the bundled model pair, which the probe has timed on each device."""
-    numbers = {device.name: number for number, device in enumerate(machine.devices)}
-    facts = {path.name: read_model(path) for path in (STARTER, STARTER_DRAFT)}
-    for run in probe.timed:
-        if run.device in numbers and run.path in facts:
-            model = facts[run.path]
-            placement = Placement.all_on(numbers[run.device], model.n_layers)
-            yield Observation(work(model, placement, machine.traits, n_past=run.n_past), run.seconds, _PAIR_NOISE)
-
-
 PROBE_FILE = "probe.json"
-# The bundled pair is hundreds of times as small as what people load, so it says less than any reply of theirs.
-_PAIR_NOISE = 0.6
 CPU = "CPU"
 # Seconds for a probe, which takes some seconds for each device.
 _CHILD_SECONDS = 300
@@ -154,31 +130,18 @@ _PROBE_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class TimedModel:
-    """A model that was timed on device ``device``: seconds of one decoded token after ``n_past`` others."""
-
-    path: str
-    device: str
-    n_past: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class MachineProbe:
-    """The probes of the devices by name, and the models that were timed, on the machine with this CPU and memory."""
+    """The probes of the devices by name, on the machine with this CPU and memory."""
 
     cpu: str
     ram: int
     devices: dict[str, Probe]
-    timed: tuple[TimedModel, ...]
 
 
-def probe_machine(models: tuple[Path, ...], should_stop: Callable[[], bool] = lambda: False) -> MachineProbe | None:
-    """Measure in a child process, with these models; None where the child fails, or once ``should_stop`` says so."""
+def probe_machine(should_stop: Callable[[], bool] = lambda: False) -> MachineProbe | None:
+    """Measure in a child process; None where the child fails, or once ``should_stop`` says so."""
     try:
-        child = run_module(
-            "core.loading.probe_worker", *map(str, models), seconds=_CHILD_SECONDS, should_stop=should_stop
-        )
+        child = run_module("core.machine.kernel_probe", seconds=_CHILD_SECONDS, should_stop=should_stop)
     except (subprocess.TimeoutExpired, OSError):
         return None
     return _parsed_probe(child.stdout) if child.returncode == 0 else None

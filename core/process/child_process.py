@@ -30,8 +30,7 @@ class PipeClosed(Exception):
 class Pipe:
     """One end of a two-way pipe over two file descriptors. Sending is safe from several threads.
 
-    Values are pickled: both ends are our own processes, and nothing from outside is ever written to these
-    descriptors.
+    Values are pickled: both ends are our own processes, and nothing from outside is ever written to these descriptors.
     """
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
@@ -154,11 +153,9 @@ def run_module(
 def start_module(module: str, stderr: IO[bytes] | None = None, pass_fds: tuple[int, ...] = ()) -> ChildProcess:
     """Start ``python -m module`` with a pipe to it; ``stderr`` None drops what it prints. Raises OSError.
 
-    It inherits the descriptors ``pass_fds`` under the same numbers.
-
-    The module takes its end of the pipe with ``own_streams``. On Linux, PR_SET_PDEATHSIG watches the *thread* that
-    started the child: the child would be killed when a loader or timer thread ends. So one thread, which lives as long
-    as this process, starts all children.
+    It inherits ``pass_fds``, and takes its end of the pipe with ``own_streams``. On Linux, PR_SET_PDEATHSIG watches the
+    *thread* that started the child: the child would be killed when a loader or timer thread ends. So one thread, which
+    lives as long as this process, starts all children.
     """
     global _starter
     with _beginning:
@@ -205,10 +202,7 @@ class ChildProcess:
         self._process.kill()
 
     def wait(self, seconds: float | None = None) -> int:
-        """Wait for the process to end and return its exit code (negative: the signal).
-
-        Raises subprocess.TimeoutExpired after ``seconds``.
-        """
+        """Wait for the end and return the exit code (negative: the signal); raises subprocess.TimeoutExpired."""
         return self._process.wait(seconds)
 
     def close(self) -> None:

@@ -26,10 +26,7 @@ class EngineProcess:
     """One run of the engine process, from its start to its end. ``child`` is the process."""
 
     def __init__(self, log_path: Path | None) -> None:
-        """Start the process, which imports its modules and waits for the command ``LoadModel``.
-
-        Its stderr goes to ``log_path``. Raises OSError.
-        """
+        """Start the process, which imports its modules and waits for ``LoadModel``. Raises OSError."""
         self.log_path = log_path
         self.ready_at: float | None = None
         with open(log_path, "ab") if log_path else nullcontext() as stderr:
@@ -40,10 +37,7 @@ class EngineProcess:
         self._sender.start()
 
     def send(self, command: Command) -> None:
-        """Send a command and return at once, even where the engine is slow to read.
-
-        A command that a dead engine does not receive is dropped; its requests are ended anyway.
-        """
+        """Queue a command, however slow the engine reads; a dead one gets none, and its requests end anyway."""
         self._commands.put(command)
 
     def _send_all(self) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from core.process.child_process import PipeClosed
 from core.process.engine_process import EngineProcess
@@ -27,7 +26,6 @@ from core.values.messages import (
     FailureKind,
     FinishReason,
     LoadModel,
-    MeasurementsTaken,
     Snapshot,
     Submit,
 )
@@ -76,8 +74,6 @@ class Supervisor:
         self._spare: EngineProcess | None = None
         self._live: dict[str, AnyRequest] = {}
         self._queued: dict[str, AnyRequest] = {}
-        # The engine's measurements of its model, for the next process when it dies.
-        self._measured: Mapping[str, dict[str, Any]] = {}
         self._load_number = 0
         # Since the engine last ran long enough: failed loads and deaths, deaths alone, and the requests that ran at
         # each death.
@@ -107,7 +103,6 @@ class Supervisor:
                 before = self._stop(Sentence("Another model was loaded."))
                 self._options, self._load_number = options, number
                 if not again:
-                    self._measured = {}
                     self._trust()
                 self._publish(EngineState(EnginePhase.LOADING))
             # Not under the lock, which requests and cancels need: a large model takes long to free its memory.
@@ -188,7 +183,7 @@ class Supervisor:
             self._fail(problem, self._next_wait())
             return
         self._process = process
-        process.send(LoadModel(self._safer(self._options), self._cache_folder, self._measured))
+        process.send(LoadModel(self._safer(self._options), self._cache_folder))
         arguments = (self._process, self._generation)
         threading.Thread(target=self._follow, args=arguments, name="engine-follower", daemon=True).start()
 
@@ -265,8 +260,6 @@ class Supervisor:
                     case Ended(request_id):
                         if self._live.pop(request_id, None) is not None:
                             passed_on.append(event)
-                    case MeasurementsTaken(entries):
-                        self._measured = entries
                     case Snapshot():
                         passed_on.append(event)
                     case _:

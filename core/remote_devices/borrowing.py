@@ -200,10 +200,7 @@ def look(address: str, token: str) -> RemoteWorker:
 
 
 def borrow(address: str, token: str) -> tuple[RemoteWorker, int]:
-    """Borrow a worker's devices; return them with the descriptor of the socket for ggml.
-
-    Raises WorkerUnavailable, after _BUSY_SECONDS if the worker is busy.
-    """
+    """Borrow a worker's devices; return them and ggml's descriptor. Raises WorkerUnavailable, also if it stays busy."""
     until = time.monotonic() + _BUSY_SECONDS
     while True:
         connection = _connect(address)

@@ -254,10 +254,7 @@ _BAD_PATTERN = re.compile(r"regex parse error:\n(?P<pattern>[^\n]*)\n(?P<carets>
 
 
 def reason_clause(said: str, *, has_lines: bool) -> str:
-    """Return llguidance's error as a clause of one line.
-
-    With ``has_lines``, its line numbers are those of the grammar as the client sent it.
-    """
+    """Return llguidance's error as a clause; ``has_lines``: its line numbers are those that the client sent."""
     if "ff_tokens" in said:  # the tokens that must come next
         return "no text that follows it has an end"
     if _is_limit(said):

@@ -78,8 +78,6 @@ _UNLIKELY = 16.2
 _SMALLEST_MIN_P = 1e-6
 # Below this the best token wins anyway, and dividing by less could overflow.
 _LOWEST_TEMPERATURE = 1e-30
-# Up to this many biases are quicker added one by one than by numpy.
-_FEW_BIASES = 8
 # Beyond the range of logits; added to the logits of tokens that a grammar forbids.
 _EXCLUDED, _HALF_EXCLUDED = np.float32(-3e38), np.float32(-1.5e38)
 # Streams of keyed noise: each decision at a position has numbers of its own.
@@ -104,16 +102,14 @@ class Sampler:
         n_ctx: int,
         grammar: Guide | None = None,
     ) -> None:
-        """Build the chain; ``seed`` is the one to use (``params.seed`` may be None).
-
-        With a ``grammar``, which the sampler then owns, only allowed tokens are chosen.
-        """
+        """Build the chain; ``seed`` is the one to use. A ``grammar``, owned from now on, restricts the choice."""
         self.params = params
         self.seed = seed
         self.grammar = grammar
         self._vocab = vocab
         self._chain = SamplerChain(model, params, n_ctx)
-        self._few_biases, self._bias = _bias(vocab, params)
+        biases = _biases(vocab, params)
+        self._biased, self._bias = np.fromiter(biases, np.int64), np.fromiter(biases.values(), np.float32)
         self._temperature = np.float64(max(params.temperature, _LOWEST_TEMPERATURE))
         self._mirostat_mu = 2.0 * params.mirostat_tau
         self._can_skip_unlikely = (
@@ -126,13 +122,12 @@ class Sampler:
         # The choice is the arg-max of the raw logits unless that token is banned, so many rows can be done at once.
         self.is_plain_greedy = (
             params.is_greedy
-            and self._bias is None
-            and all(value == -math.inf for _, value in self._few_biases)
+            and all(value == -math.inf for value in biases.values())
             and self._chain.is_empty
             and not params.logprobs
             and grammar is None
         )
-        self.banned = frozenset(token for token, value in self._few_biases if value == -math.inf)
+        self.banned = frozenset(token for token, value in biases.items() if value == -math.inf)
 
     @property
     def memory_length(self) -> int:
@@ -169,11 +164,8 @@ class Sampler:
             return None
 
     def _choose(self, logits: Logits, position: int, candidates: Candidates, grammar: Guide | None) -> int:
-        for token, value in self._few_biases:
-            logits[token] += value
-        if self._bias is not None:
-            tokens, values = self._bias
-            logits[tokens] += values
+        if len(self._bias):
+            logits[self._biased] += self._bias
         best = int(logits.argmax())
         if not math.isfinite(logits[best]):
             raise BrokenLogits
@@ -309,16 +301,11 @@ class Sampler:
         return log_p, -log_p / math.log(2.0) <= self._mirostat_mu
 
 
-def _bias(
-    vocab: Vocab, params: SamplingParams
-) -> tuple[tuple[tuple[int, float], ...], tuple[npt.NDArray[np.int64], Logits] | None]:
-    """Return the request's logit biases, with -inf for banned tokens: pairs if they are few, else two arrays."""
-    biases = {token: value for token, value in params.logit_bias if token < vocab.n_tokens}
+def _biases(vocab: Vocab, params: SamplingParams) -> dict[int, float]:
+    """Return the request's logit biases by token, -inf for banned ones."""
     never = vocab.suppressed | vocab.end_tokens if params.ignore_eos else vocab.suppressed
-    biases.update(dict.fromkeys(never, -math.inf))
-    if len(biases) <= _FEW_BIASES:
-        return tuple(biases.items()), None
-    return (), (np.fromiter(biases, np.int64), np.fromiter(biases.values(), np.float32))
+    given = {token: value for token, value in params.logit_bias if token < vocab.n_tokens}
+    return given | dict.fromkeys(never, -math.inf)
 
 
 def _log_sum_exp(logits: Logits) -> float:

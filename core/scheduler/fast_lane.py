@@ -61,10 +61,7 @@ class InterferenceBudget:
         return max(predicted + self._row_seconds * n_rows, 0.25 * predicted)
 
     def allowance(self, predicted: float, least: float) -> float:
-        """Return the seconds that riders may add to a step of ``predicted`` seconds; 0 is a normal answer.
-
-        ``least`` is the price of the cheapest ride.
-        """
+        """Return the seconds that riders may add to a step of ``predicted``; the cheapest ride costs ``least``."""
         self._least = least
         steady = RIDE_SHARE * self.alone_seconds(predicted)
         if self._since_lone > _CONTROL_STEPS or self.balance < 0.0:
@@ -76,10 +73,7 @@ class InterferenceBudget:
         return self.balance
 
     def observe(self, seconds: float, predicted: float, extra: float = 0.0, n_riding: int = 0) -> None:
-        """Record a step that took ``seconds``.
-
-        ``predicted`` is the cost model's time without riders, ``extra`` what it adds for their ``n_riding`` rows.
-        """
+        """Record a step; the cost model says ``predicted``, and ``extra`` for ``n_riding`` rows. All in seconds."""
         lone = self.alone_seconds(predicted)
         if lone <= 0.0 or seconds <= 0.0:
             return
@@ -180,10 +174,7 @@ def _most(least: int, most: int, is_paid: Callable[[int], bool]) -> int:
 
 
 class PiggybackScheduler:
-    """Chooses the riders of each step that the fast lane leads, and measures what they cost.
-
-    ``n_rides`` counts the shares that have ridden along.
-    """
+    """Chooses who rides with the fast lane (``n_rides`` shares so far), and measures what they cost."""
 
     def __init__(self, cost: CostModel) -> None:
         """``cost`` is the cost model of the engine's context."""
@@ -194,10 +185,7 @@ class PiggybackScheduler:
         self._lone = 0.0
 
     def add_riders(self, leading: StepPlan, riders: list[Sequence], room: int) -> StepPlan:
-        """Return the shares of ``riders`` in a step of ``leading`` ones, at most ``room`` rows.
-
-        It is empty if all riders must wait.
-        """
+        """Return the shares of ``riders`` beside ``leading`` ones, at most ``room`` rows; empty if all must wait."""
         if not leading or room <= 0:
             return ()
         rows, kv = _rows_and_kv(leading)

@@ -192,10 +192,7 @@ _NICE = 5
 
 
 class Encoding:
-    """An image that is being encoded. ``parts`` are its embeddings, an array of shape (n_rows, n_embd) for each chunk.
-
-    ``error`` says why there are none.
-    """
+    """An image being encoded: ``parts`` are (n_rows, n_embd) for each chunk, ``error`` says why there are none."""
 
     def __init__(self, data: bytes) -> None:
         """``data`` is the image's file."""

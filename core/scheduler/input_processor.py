@@ -29,7 +29,7 @@ _MOST_FORMS = 16
 class PreparedRequest:
     """A request that can be submitted. ``tokens`` has shape (n_prompt,); ``sampler`` has seen them.
 
-    The rows of ``images`` are in ``tokens`` with ids of their own.. ``shown`` has the texts of the special
+    The rows of ``images`` are in ``tokens`` with ids of their own. ``shown`` has the texts of the special
     tokens that are part of the reply's text. Submitting hands it over. If it is not submitted, it must be closed.
     """
 
@@ -53,10 +53,7 @@ def checked_tokens(tokens: Sequence[int], vocab: Vocab, param: str) -> npt.NDArr
 
 
 def convert(request: TokenizeRequest | DetokenizeRequest, vocab: Vocab) -> Tokenized | Detokenized:
-    """Turn text into tokens or back, as llama-server does (``tokenize_mixed``, ``tokens_to_str``).
-
-    Raises BadRequest for an id that is no token.
-    """
+    """Turn text into tokens or back as llama-server (``tokenize_mixed``, ``tokens_to_str``); raises BadRequest."""
     if isinstance(request, DetokenizeRequest):
         tokens = checked_tokens(request.tokens, vocab, "tokens").tolist()
         return Detokenized(request.id, b"".join(map(vocab.bytes_of, tokens)).decode("utf-8", "replace"))

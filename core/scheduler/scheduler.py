@@ -118,10 +118,7 @@ class Scheduler:
         return not self.slots.has_free or (self._is_short_of_memory and bool(self.running))
 
     def admit(self, now: float) -> Iterator[Sequence]:
-        """Give slots to waiting requests: while some are free, then to higher lanes those of batch requests.
-
-        Yield each request that gets one.
-        """
+        """Yield each request that gets a slot: free ones first, then higher lanes take those of batch requests."""
         while not self.is_full and (sequence := self._place_first(tuple(Lane), now)) is not None:
             yield sequence
         while (victim := self._preemption_victim(now)) is not None:
@@ -130,10 +127,7 @@ class Scheduler:
                 yield newcomer
 
     def _preemption_victim(self, now: float) -> Sequence | None:
-        """Return the batch request to preempt for one of a higher lane; None if there is none.
-
-        It is the youngest of those that have had their term.
-        """
+        """Return the youngest batch request that has had its term, if one of a higher lane waits; else None."""
         if not self._has_higher_waiting or not self.is_full:
             return None
         movable = [s for s in self.running if s.lane is Lane.BATCH and now - s.placed_at >= s.term]

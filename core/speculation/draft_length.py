@@ -295,11 +295,7 @@ def with_time_saved(reaches: Series[float], cost: StepCost, speedup: float, end_
 
 
 def best_cut(gains: Series[float], cost: StepCost) -> int:
-    """Return how many of the drafted tokens to verify.
-
-    ``gains`` are the chances that each token is accepted (less what rejections cost, see ``charged``), most likely
-    first; drafting itself is paid already.
-    """
+    """Return how many drafted tokens to verify; ``gains`` are in tokens, the likeliest first (see ``charged``)."""
     best_count, best_worth, gain = 0, 0.0, 0.0
     n_rows, rate, step_seconds = cost.n_rows, cost.rate, cost.step_seconds
     before = step_seconds(n_rows)
@@ -312,10 +308,7 @@ def best_cut(gains: Series[float], cost: StepCost) -> int:
 
 
 def keep_what_pays(chains: list[DraftChain], cost: StepCost, gains_of: Callable[[DraftChain], list[float]]) -> None:
-    """Keep the drafted tokens whose verification pays, over all chains together.
-
-    ``gains_of`` says what verifying each token of a chain promises, in tokens.
-    """
+    """Keep the drafted tokens that pay, over all chains; ``gains_of`` says what verifying each promises, in tokens."""
     tokens = sorted(
         (
             (reach / chain.caution, -depth, chain, gain)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Series
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from core.scheduler.sequence import Sequence
@@ -100,15 +100,18 @@ class RiskBudget:
 
 
 @dataclass(slots=True)
-class TrialSchedule:
-    """When a paid proposer was last tried on a sequence, and from when on it may be again if it has failed.
+class ProposerRecord:
+    """What is known of one proposer on one text: how often it is right, when it was tried, and what it owes.
 
-    Both by the count of the sequence's verified tokens; below 0: in a text before.
+    ``tried_at`` and ``resumes_at``, where it has failed, count the text's verified tokens; below 0: in a text before.
+    ``debt`` are the seconds in which it has read the text that are not booked yet: they pay over the whole reply.
     """
 
+    acceptance: SequenceAcceptance
     tried_at: int = 0
     interval: int = FIRST_PROBE
     resumes_at: int = 0
+    debt: float = 0.0
     _pause: int = 0
 
     def fail(self, n_verified: int) -> None:
@@ -155,17 +158,15 @@ class OwnTime:
 
 @dataclass(slots=True)
 class DraftState:
-    """What speculation knows of one sequence; acceptance and trials are by proposer.
+    """What speculation knows of one sequence; ``records`` are by proposer.
 
     ``speedup`` is how many times as fast as plain decoding its text has come lately: where a story comes three times as
-    fast, time is worth three times as much as in code of which little can be guessed. ``debts`` are the seconds in
-    which proposers have read the text, as far as they are not booked yet: they pay over the whole reply. Free drafts
-    (n-grams) and paid proposers back off on their own; in the last ``n_rested`` steps neither was considered.
-    ``drafted_by`` names who drafted last. A draft of n-grams may have ``ngram_limit`` tokens.
+    fast, time is worth three times as much as in code of which little can be guessed. Free drafts (n-grams) and paid
+    proposers back off on their own; in the last ``n_rested`` steps neither was considered. ``drafted_by`` names who
+    drafted last. A draft of n-grams may have ``ngram_limit`` tokens.
     """
 
-    acceptance: dict[str, SequenceAcceptance]
-    trials: dict[str, TrialSchedule]
+    records: dict[str, ProposerRecord]
     paid_backoff: Backoff
     ngram_backoff: Backoff
     speedup: float = 1.0
@@ -173,7 +174,6 @@ class DraftState:
     drafted_by: str = ""
     n_rested: int = 0
     ngram_limit: int = _NGRAM_LIMIT
-    debts: dict[str, float] = field(default_factory=dict)
     _plain: float = 0.0
     _spent: float = 0.0
 
@@ -227,17 +227,15 @@ class DraftStates:
         self._proposers = tuple(proposers)
         self._paid = tuple(paid)
         self._has_ngrams = has_ngrams
-        self._means = {proposer.name: _START_MEAN for proposer in self._proposers}
-        # Of texts before.
+        # Of texts before: a mean for each proposer, and when it was tried.
+        self._known = {proposer.name: (_START_MEAN, 0, FIRST_PROBE) for proposer in self._proposers}
         self._speedup = 1.0
         self._paid_backoff, self._ngram_backoff_length = Backoff(), 0
-        self._trials = {proposer.name: TrialSchedule() for proposer in self._paid}
 
     def admit(self, sequence: Sequence) -> None:
         """Begin a state."""
         self.by_id[sequence.id] = DraftState(
-            {name: SequenceAcceptance(mean) for name, mean in self._means.items()},
-            {name: replace(trial) for name, trial in self._trials.items()},
+            {name: ProposerRecord(SequenceAcceptance(mean), *tried) for name, (mean, *tried) in self._known.items()},
             paid_backoff=replace(self._paid_backoff) if self._paid else Backoff(_FOR_EVER),
             ngram_backoff=Backoff(length=self._ngram_backoff_length) if self._has_ngrams else Backoff(_FOR_EVER),
             speedup=math.sqrt(self._speedup),
@@ -246,20 +244,15 @@ class DraftStates:
     def forget(self, sequence: Sequence) -> None:
         """End a sequence's state; what it taught stays."""
         state = self.by_id.pop(sequence.id)
-        for name, debt in state.debts.items():
-            self.budget.book(name, -debt)
         weight = min(_MOST_SPEEDUP_WEIGHT, state.n_verified / 100.0)
         self._speedup += weight * (state.speedup - self._speedup)
         self._paid_backoff, self._ngram_backoff_length = state.paid_backoff, state.ngram_backoff.length
-        # The wait for the next probe goes on in the next text. A failure concerns this one alone.
-        self._trials = {
-            name: TrialSchedule(trial.tried_at - state.n_verified, trial.interval)
-            for name, trial in state.trials.items()
-        }
-        for name, seen in state.acceptance.items():
-            if seen.n_seen:
-                weight = min(0.5, seen.n_seen / 100.0)
-                self._means[name] += weight * (seen.mean - self._means[name])
+        for name, record in state.records.items():
+            self.budget.book(name, -record.debt)
+            mean, seen = self._known[name][0], record.acceptance
+            mean += min(0.5, seen.n_seen / 100.0) * (seen.mean - mean)
+            # The wait for the next probe goes on in the next text. A failure concerns this one alone.
+            self._known[name] = mean, record.tried_at - state.n_verified, record.interval
 
     def begin_step(self, sequences: list[Sequence]) -> bool:
         """A step begins: return whether there is a sequence for which to consider paid drafting."""
@@ -272,12 +265,6 @@ class DraftStates:
             if paid.n_left:
                 paid.n_left -= 1
             is_awake = is_awake or not paid.n_left
-        if is_awake and len(sequences) > 1:
-            # A round is shared: those whose turn would come soon are considered with the others.
-            for sequence in sequences:
-                paid = self.by_id[sequence.id].paid_backoff
-                if paid.n_left <= paid.length // 2:
-                    paid.n_left = 0
         return is_awake
 
     def skip_steps(self, sequences: list[Sequence]) -> int:
@@ -300,17 +287,16 @@ class DraftStates:
     def fail(self, sequence: Sequence, proposer: Proposer) -> None:
         """A proposer could not do its work for a sequence."""
         state = self.by_id[sequence.id]
-        state.trials[proposer.name].fail(state.n_verified)
+        state.records[proposer.name].fail(state.n_verified)
 
     def can_ask(self, proposer: Proposer, sequence: Sequence) -> bool:
         """Return whether a proposer is to be asked about a sequence: not soon after it has failed there."""
         state = self.by_id[sequence.id]
-        trial = state.trials.get(proposer.name)
-        return trial is None or state.n_verified >= trial.resumes_at
+        return state.n_verified >= state.records[proposer.name].resumes_at
 
     def chain(self, sequence: Sequence, proposer: Proposer) -> DraftChain:
         """Return an empty chain; its caution is by what the proposer has lost."""
-        acceptance = self.by_id[sequence.id].acceptance[proposer.name]
+        acceptance = self.by_id[sequence.id].records[proposer.name].acceptance
         return DraftChain(sequence, proposer, acceptance, caution=self.budget.required_return(proposer.name))
 
     def collect_samples(self) -> None:
@@ -321,4 +307,4 @@ class DraftStates:
                 rate = proposer.table.rate(evidence)
                 proposer.table.learn(evidence, was_right)
                 if state is not None:
-                    state.acceptance[proposer.name].learn(evidence, rate, was_right)
+                    state.records[proposer.name].acceptance.learn(evidence, rate, was_right)

@@ -134,10 +134,7 @@ class DraftGrowth:
         return with_time_saved(gains, cost, self._states.by_id[sequence.id].speedup, end_rate)
 
     def grow(self, proposer: CostlyProposer, chains: list[DraftChain], cost: StepCost) -> None:
-        """Let chains grow where it promises most, by as many tokens in each round as pay.
-
-        Where texts must bring equally many rows, all grow or none.
-        """
+        """Let chains grow where it promises most, while it pays; with ``cost.n_even`` all grow or none."""
         began, spent_before, n_rounds, predicted = self._clock(), self.spent, 0, 0.0
         for _ in range(MAX_DRAFT_DEPTH):
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
@@ -178,10 +175,7 @@ class DraftGrowth:
     def run_charged(
         self, proposer: Proposer, sequences: list[Sequence], work: Callable[[], None], *, pays_later: bool = False
     ) -> Collection[str]:
-        """Book the seconds of what a proposer does for ``sequences``, and return the ids of those that it fails for.
-
-        Those it leaves alone for a while. What ``pays_later`` is booked as the reply comes.
-        """
+        """Book the seconds of a proposer's work, or let it owe them (``pays_later``); return for whom it failed."""
         began = self._clock()
         failed: dict[str, Sequence] = {}
         try:
@@ -195,7 +189,7 @@ class DraftGrowth:
         for sequence in sequences:
             state, part = self._states.by_id[sequence.id], seconds / len(sequences)
             if pays_later and not failed:
-                state.debts[proposer.name] = state.debts.get(proposer.name, 0.0) + part
+                state.records[proposer.name].debt += part
             else:
                 self.times.append(DraftingTime(state, proposer.name, part))
         return failed.keys()
@@ -222,10 +216,11 @@ class DraftGrowth:
     def amortise(self, sequence: Sequence, n_new: int) -> None:
         """Book what ``n_new`` tokens of a reply owe for having been caught up with."""
         state = self._states.by_id[sequence.id]
-        for name, debt in state.debts.items():
-            paid = debt * min(1.0, n_new / max(self._n_to_come(sequence), 1.0))
-            state.debts[name] -= paid
-            self.times.append(DraftingTime(state, name, paid))
+        for name, record in state.records.items():
+            if record.debt:
+                paid = record.debt * min(1.0, n_new / max(self._n_to_come(sequence), 1.0))
+                record.debt -= paid
+                self.times.append(DraftingTime(state, name, paid))
 
     # -- by a token ---------------------------------------------------------------------------------------------
 
@@ -268,10 +263,7 @@ _LONGEST_PROBE, _PROBE_SHARE = 256, 0.004
 
 
 class ProposerChoice:
-    """N-grams and grammars cost next to nothing; paid proposers draft where that may come to more than was found there.
-
-    Of several paid ones, the one that promises most does.
-    """
+    """N-grams and grammars are nearly free; the paid proposer that promises most drafts where it may yield more."""
 
     def __init__(
         self,
@@ -352,15 +344,12 @@ class ProposerChoice:
         return drafts
 
     def _probe(self, proposer: CostlyProposer, sequences: list[Sequence], step_seconds: float) -> set[str]:
-        """Let a proposer that is not used read along now and then, each time later, to learn whether it would pay.
-
-        A plain step takes ``step_seconds``. Return for whom it has read.
-        """
+        """Let an unused proposer read along, ever more rarely, to learn whether it would pay; return for whom."""
         probed: set[str] = set()
         for sequence in sequences:
             state = self._states.by_id[sequence.id]
-            trial = state.trials[proposer.name]
-            if state.n_verified - trial.tried_at < trial.interval or not self._states.can_ask(proposer, sequence):
+            record = state.records[proposer.name]
+            if state.n_verified - record.tried_at < record.interval or not self._states.can_ask(proposer, sequence):
                 continue
             seconds = proposer.catch_up_seconds(proposer.n_unread(sequence)) + proposer.first_round_seconds(1)
             if seconds > self._states.budget.available(proposer.name):
@@ -371,9 +360,9 @@ class ProposerChoice:
             has_failed = self._growth.run_charged(proposer, [sequence], partial(proposer.read_along, sequence))
             taken = max(seconds, self._growth.spent - before)
             longest = max(int(taken / (_PROBE_SHARE * step_seconds)), _LONGEST_PROBE)
-            trial.interval = min(trial.interval * 2, longest)
+            record.interval = min(record.interval * 2, longest)
             if not has_failed:
-                trial.tried_at = state.n_verified
+                record.tried_at = state.n_verified
                 probed.add(sequence.id)
         return probed
 
@@ -404,10 +393,7 @@ class ProposerChoice:
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
     def _most_promising(self, sequence: Sequence, cost: StepCost, n_awake: int, rival: float) -> DraftChain | None:
-        """Return an empty chain of the paid proposer that promises most on a sequence; None where none is worth it.
-
-        It is one of ``n_awake`` that proposers may draft for together. A draft worth ``rival`` tokens is there already.
-        """
+        """Return an empty chain of the paid proposer that promises most beyond ``rival`` tokens, if any is worth it."""
         best, most = None, 0.0
         for proposer in self._paid:
             if not self._states.can_ask(proposer, sequence):

@@ -272,10 +272,7 @@ class Speculator:
     # -- after a step -------------------------------------------------------------------------------------------
 
     def learn_rest(self, seconds: float) -> bool:
-        """Take in a step of the rest, in place of ``learn``; return False where it was none, or is to be observed.
-
-        Its ``seconds`` of decoding are 0 where it read prompts too.
-        """
+        """Take in a step of the rest; False where it was none, or is observed. ``seconds`` 0: it read prompts too."""
         if not self._is_at_rest or self._observers:
             return False
         self._count_rest(seconds)
@@ -343,11 +340,11 @@ class Speculator:
                 sequence.n_right += n_accepted
         state.n_verified += len(choices)
         self._growth.amortise(sequence, len(choices))
-        trial = state.trials.get(chain.proposer.name) if chain is not None else None
-        if trial is not None:
-            trial.tried_at = state.n_verified
+        if chain is not None:
+            record = state.records[chain.proposer.name]
+            record.tried_at = state.n_verified
             if n_accepted == n_drafted:
-                trial.interval = FIRST_PROBE
+                record.interval = FIRST_PROBE
         self._judge_unverified(chain or self._cut_away.get(sequence.id), choices, n_accepted)
         if self._ngram is not None:
             has_ended = choices[-1] in self._end_tokens

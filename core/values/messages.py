@@ -7,11 +7,10 @@ comes after its ``Ended``, which carries the ``Receipt``. Closing the pipe tells
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from core.values.engine_options import DEFAULT_KV_TYPE, EngineOptions, Pooling
 from core.values.request import (
@@ -27,10 +26,7 @@ from core.values.request import (
 
 @dataclass(frozen=True, slots=True)
 class CacheMiss:
-    """The prompt equals a cached one for ``position`` tokens; then the cache has ``stored``, the prompt ``prompt``.
-
-    Both are the text of a few tokens.
-    """
+    """After ``position`` equal tokens a cached text has ``stored``, the prompt ``prompt``: a few tokens each."""
 
     position: int
     stored: str
@@ -111,8 +107,7 @@ class Snapshot:
     ``n_accepted`` are of the last second. ``n_idle_cells`` hold cached prompts that no running request uses;
     ``cache_ram_bytes`` and ``cache_disk_bytes`` are the prompt cache outside of the KV cache. ``n_hit_tokens`` counts
     prompt tokens found in any cache since the model was loaded. ``speedup`` compares with observed plain steps (None:
-    too few). ``cheap_rows`` is how many rows a step can have within 1.75
-    times the time of one row, by the cost model.
+    too few). ``cheap_rows`` is how many rows a step can have within 1.75 times the time of one row, by the cost model.
     """
 
     is_idle: bool = True
@@ -348,31 +343,20 @@ class EngineState:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MeasurementsTaken:
-    """The engine's measurements of its model, for the supervisor, which passes them to ``LoadModel``."""
-
-    entries: Mapping[str, dict[str, Any]]
-
-
 StepRequest = Request | EmbedRequest
 AnyRequest = StepRequest | TokenizeRequest | DetokenizeRequest
 Answer = Tokenized | Detokenized | Embedded
 """The answer to a request that generates nothing; it comes before its ``Ended``."""
 RequestEvent = Started | PromptRead | PromptScored | Token | Answer | Ended
-Event = RequestEvent | EngineState | MeasurementsTaken | Snapshot
+Event = RequestEvent | EngineState | Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class LoadModel:
-    """The first command: load a model. ``cache_folder`` keeps measurements.
-
-    ``measured`` holds earlier measurements of an engine with these options, by the keys of ``Measurements``.
-    """
+    """The first command: load a model. ``cache_folder`` keeps measurements."""
 
     options: EngineOptions
     cache_folder: Path
-    measured: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

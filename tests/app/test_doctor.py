@@ -118,8 +118,8 @@ def test_the_whole_report_as_json(
 ) -> None:
     monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
     monkeypatch.setattr(bandwidth, "others_are_busy", lambda others: False)
-    probe = MachineProbe(this_machine().cpu, this_machine().ram, {"CPU": Probe({"Q8_0": 20e9})}, ())
-    monkeypatch.setattr(known_machine, "probe_machine", lambda models, should_stop=None: probe)
+    probe = MachineProbe(this_machine().cpu, this_machine().ram, {"CPU": Probe({"Q8_0": 20e9})})
+    monkeypatch.setattr(known_machine, "probe_machine", lambda should_stop=None: probe)
     assert cli.main(["doctor", "--json"]) == ExitCode.OK
     report = json.loads(capsys.readouterr().out)
     assert report["selftest"] is None

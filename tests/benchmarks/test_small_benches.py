@@ -21,7 +21,7 @@ from benchmarks.lanes import LanePace
 from benchmarks.report import percentile
 from benchmarks.truth import StoppedClock, TruthSample
 from core.machine.host import core_count
-from core.machine.known_machine import MachineProbe, TimedModel
+from core.machine.known_machine import MachineProbe
 from core.values.messages import Receipt
 from models.estimate.speed.machine import Machine
 from models.estimate.speed.probe import Probe
@@ -273,16 +273,14 @@ def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
     assert report["summary"]["agent_reused_min"] >= 0.95
 
 
-PROBE = MachineProbe(
-    "cpu", 1, {"CPU": Probe({"Q8_0": 20e9}, {}, 1e-6, 0.4)}, (TimedModel("ember-q8_0.gguf", "CPU", 70, 1e-3),)
-)
+PROBE = MachineProbe("cpu", 1, {"CPU": Probe({"Q8_0": 20e9}, {}, 1e-6, 0.4)})
 
 
 @pytest.mark.slow
 def test_the_report_has_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(predict, "TYPES", ("Q8_0",))
-    monkeypatch.setattr(predict, "probe_machine", lambda models: PROBE)
+    monkeypatch.setattr(predict, "probe_machine", lambda: PROBE)
     monkeypatch.setattr(predict.bandwidth, "LARGEST_SET", 64 << 20)
     picture = tmp_path / "predict.png"
     options = argparse.Namespace(layers=(1, 2), seconds=0.02, threads=1, seed=1, plot=picture)

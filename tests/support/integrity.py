@@ -28,8 +28,7 @@ def check_slots(table: SlotTable) -> None:
         match = table._tree.match(text.view[: slot.end])
         assert match.size == slot.end
         assert match.path[-1] is slot.node, "the tree has another text for a slot"
-    if table.store is not None:
-        check_store(table.store)
+    check_store(table.store)
 
 
 def check_tree(tree: PrefixTree) -> None:

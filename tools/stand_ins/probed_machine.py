@@ -18,4 +18,4 @@ def remember_probe(cache: Path) -> None:
     cache.mkdir(parents=True, exist_ok=True)
     bandwidth.remember(cache, bandwidth.Bandwidth(20e9, 1, bandwidth.LARGEST_SET, here.cpu, here.ram))
     probe = Probe(RATES, {"F16": 9e9}, 1e-6, 0.4)
-    known_machine.remember_probe(cache, MachineProbe(here.cpu, here.ram, {CPU: probe}, ()))
+    known_machine.remember_probe(cache, MachineProbe(here.cpu, here.ram, {CPU: probe}))

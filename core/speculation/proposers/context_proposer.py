@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from collections.abc import Sequence as Series
 from typing import NamedTuple, NoReturn
@@ -95,12 +94,21 @@ class ContextProposer(CostlyProposer):
         self.reads = own.reads
         self._bytes_read = 0
         self._sampler = DraftSampler(n_vocab)
+        # The tokens of each slot that the context holds.
+        self._held = [TokenBuffer(np.empty(0, np.int32)) for _ in range(own.n_slots)]
         # The slots whose texts are held, each with the number of the request that it had (``Slot.n_tenants``).
         self._tenancies: dict[int, tuple[Slot, int]] = {}
 
-    @abstractmethod
+    def clear(self) -> None:
+        """Drop the texts of all slots."""
+        self._context.clear()
+        for held in self._held:
+            held.truncate(0)
+
     def _drop(self, slot: int) -> None:
         """Drop the text of a slot."""
+        self._context.remove(slot, 0)
+        self._held[slot].truncate(0)
 
     def round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of a round."""
@@ -160,9 +168,6 @@ class ContextProposer(CostlyProposer):
         return was_right
 
 
-# States of single tokens are put into their window so many at a time: right after a step the processor's caches hold
-# weights and nothing else, so that one takes nearly as long as all.
-_MOST_LATE = 16
 # This many of the latest states are kept for a head that has not read them yet. A head that starts late begins there:
 # earlier ones matter little and would cost time and memory.
 LONGEST_WINDOW = 512
@@ -176,106 +181,49 @@ class HiddenStateWindow:
     States of drafted tokens are kept too. Once the text is known, comparing the tokens shows which states are valid.
     """
 
-    def __init__(self, width: int, size: int = LONGEST_WINDOW) -> None:
-        """Keep the last ``size`` states of ``width`` numbers."""
+    def __init__(self, size: int = LONGEST_WINDOW) -> None:
+        """Keep the last ``size`` states."""
         self._size = size
-        self._width = width
-        self._rows = np.empty((0, width), np.float32)
-        self._tokens = TokenBuffer(np.empty(0, np.int32))
         self._first = 0
-        self._begin = 0
-        self._end = 0
-        # States that are still to be put in, of the tokens of ``_text`` from ``_late_from`` on.
-        self._late: list[tuple[StateRows, ...]] = []
-        self._text = self._tokens
-        self._late_from = 0
+        self._rows: list[StateRows] = []
+        self._tokens = TokenBuffer(np.empty(0, np.int32))
 
-    def append(self, text: TokenBuffer, position: int, parts: tuple[StateRows, ...]) -> None:
-        """Add the state of a text's token at ``position``, as ``take`` does; ``parts`` have one row, and are kept."""
-        late = self._late
-        if late and (text is not self._text or position != self._late_from + len(late) or len(late) >= _MOST_LATE):
-            self._put_in()
-        if not self._late:
-            self._text, self._late_from = text, position
-        self._late.append(parts)
+    def take(self, before: TokenIds, tokens: TokenIds, states: StateRows) -> None:
+        """Add the states of ``tokens``, shape (n, width), which came after ``before``; they are kept, not copied.
 
-    def _put_in(self) -> None:
-        late, self._late = self._late, []
-        if late:
-            tokens, start = self._text.view, self._late_from
-            parts = tuple([np.concatenate(rows) for rows in zip(*late, strict=True)])
-            self.take(tokens[:start], tokens[start : start + len(late)], parts)
-
-    def take(self, before: TokenIds, tokens: TokenIds, parts: tuple[StateRows, ...]) -> None:
-        """Add the states of ``tokens``, which came after ``before``.
-
-        ``parts`` have one row per token and are joined along the columns. States of other texts, or from there on, are
-        dropped.
+        States of other texts, or from there on, are dropped.
         """
-        self._put_in()
-        start, count = len(before), len(tokens)
-        if self._tokens.common_prefix(before) < start or start < self._first:
-            self._tokens = TokenBuffer(before)
-            self._first, self._begin, self._end = start, 0, 0
+        start = len(before)
+        if start < self._first or self._tokens.common_prefix(before) < start:
+            self._first, self._rows, self._tokens = start, [], TokenBuffer(before)
         self._tokens.truncate(start)
-        self._end = self._begin + start - self._first
-        skipped = max(count - self._size, 0)
-        if skipped:
-            self._first, self._begin, self._end = start + skipped, 0, 0
-        self._make_room(count - skipped)
-        column = 0
-        for part in parts:
-            self._rows[self._end : self._end + count - skipped, column : column + part.shape[1]] = part[skipped:]
-            column += part.shape[1]
-        self._end += count - skipped
         self._tokens.extend(tokens)
+        self._rows[start - self._first :] = states
+        n_old = max(len(self._rows) - self._size, 0)
+        del self._rows[:n_old]
+        self._first += n_old
 
     def known(self, tokens: TokenIds) -> range:
         """Return the positions whose states belong to ``tokens``."""
-        self._put_in()
         return range(self._first, max(self._tokens.common_prefix(tokens), self._first))
 
     def rows(self, start: int, end: int) -> StateRows:
-        """Return the states of positions that are ``known``, [start, end), valid until the next ones come."""
-        offset = self._begin - self._first
-        return self._rows[start + offset : end + offset]
-
-    def _make_room(self, count: int) -> None:
-        if self._end + count <= len(self._rows):
-            return
-        kept = min(self._end - self._begin, self._size)
-        latest = self._rows[self._end - kept : self._end]
-        if kept + count > len(self._rows):
-            grown = min(max(2 * (kept + count), 64), 2 * self._size)
-            self._rows = np.empty((grown, self._width), np.float32)
-        self._rows[:kept] = latest
-        self._first += self._end - self._begin - kept
-        self._begin, self._end = 0, kept
-
-
-class SlotFeatures:
-    """A head's data of one slot: the target's states, and the tokens from ``first`` on that it has read with them."""
-
-    def __init__(self, width: int) -> None:
-        """Keep states of ``width`` numbers."""
-        self.window = HiddenStateWindow(width)
-        self.read = TokenBuffer(np.empty(0, np.int32))
-        self.first = 0
-
-    def forget(self) -> None:
-        """Record that the head's cache holds nothing of the slot."""
-        self.read.truncate(0)
-        self.first = 0
+        """Return the states of positions that are ``known``, [start, end), shape (end - start, width)."""
+        return np.stack(self._rows[start - self._first : end - self._first])
 
 
 class UnreadSpan(NamedTuple):
     """Tokens [start, end) of a sequence to read; ``is_fresh`` if they do not continue the tokens already read."""
 
     sequence: Sequence
-    features: SlotFeatures
     start: int
     end: int
     is_fresh: bool
+
+    @property
+    def slot(self) -> int:
+        """The id of the sequence's slot."""
+        return self.sequence.slot.id
 
     @property
     def n_rows(self) -> int:
@@ -302,21 +250,22 @@ class HiddenStateProposer(ContextProposer):
         self,
         own: MeasuredContext,
         target: Context,
-        feature_width: int,
         features: Callable[[int], tuple[StateRows, ...]],
         first_position: int = 0,
     ) -> None:
         """Take over ``own``; ``target`` is lent.
 
-        ``features`` returns those of the rows of the target's last batch, ``feature_width`` numbers in parts to be
-        joined along the columns. ``first_position`` is the head's position of the token at position 0.
+        ``features`` returns those of so many rows of the target's last batch, in parts to be joined along the columns.
+        ``first_position`` is the head's position of the token at position 0.
         """
         # Tokens after the target's own token and after a drafted one have separate bins.
         super().__init__(own, PRIORS * 2, target.n_vocab)
         self._target = target
         self._features = features
         self._shift = first_position
-        self._features_of = tuple(SlotFeatures(feature_width) for _ in range(own.n_slots))
+        self._windows = tuple(HiddenStateWindow() for _ in range(own.n_slots))
+        # The position from which on each slot's text was read: a head may begin late.
+        self._starts = [0] * own.n_slots
 
     # -- what the target does -----------------------------------------------------------------------------------
 
@@ -325,31 +274,18 @@ class HiddenStateProposer(ContextProposer):
         if not any(one.sequence.request.may_draft for one in evaluated):
             return
         self._target.synchronize()
-        n_rows = sum([one.n_rows + len(one.draft) for one in evaluated])
-        parts, are_copies = self._features(n_rows), n_rows == len(evaluated)
-        if are_copies:  # one row each: a copy of all is quicker than one of each
-            parts = tuple([part.copy() for part in parts])
+        # The next decode overwrites them; one copy of all is quicker than one for each sequence.
+        states = np.concatenate(self._features(sum([one.n_rows + len(one.draft) for one in evaluated])), axis=1)
         row = 0
         for one in evaluated:
             begin, row = row, row + one.n_rows + len(one.draft)
             if not one.sequence.request.may_draft:
                 continue
-            window, states = self._slot_features(one.sequence).window, tuple([part[begin:row] for part in parts])
-            if row - begin == 1:
-                kept = states if are_copies else tuple([part.copy() for part in states])
-                window.append(one.sequence.tokens, one.start, kept)
-                continue
             tokens = one.sequence.tokens.view
             read = tokens[one.start : one.start + one.n_rows]
             if one.draft:
                 read = np.concatenate((read, np.array(one.draft, np.int32)))
-            window.take(tokens[: one.start], read, states)
-
-    def clear(self) -> None:
-        """Drop the texts of all slots."""
-        self._context.clear()
-        for features in self._features_of:
-            features.forget()
+            self._windows[one.sequence.slot.id].take(tokens[: one.start], read, states[begin:row])
 
     def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens are to be read before the next one can be drafted, with the last one."""
@@ -362,33 +298,26 @@ class HiddenStateProposer(ContextProposer):
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
-    def _slot_features(self, sequence: Sequence) -> SlotFeatures:
-        return self._features_of[sequence.slot.id]
-
     def _unread(self, sequence: Sequence) -> UnreadSpan | None:
         """Return the tokens to read before the next can be drafted; None if states are missing."""
-        features, tokens = self._slot_features(sequence), sequence.tokens.view
+        slot, tokens = sequence.slot.id, sequence.tokens.view
         last = len(tokens) - 1
-        known = features.window.known(tokens[:-1])
+        known = self._windows[slot].known(tokens[:-1])
         if known.stop < last or not known:
             return None
-        first, held = known.start + self.reads_last, min(features.read.common_prefix(tokens), last)
-        is_fresh = held <= features.first or held < first
-        return UnreadSpan(sequence, features, first if is_fresh else held, last + self.reads_last, is_fresh)
+        first, n_held = known.start + self.reads_last, min(self._held[slot].common_prefix(tokens), last)
+        is_fresh = n_held <= self._starts[slot] or n_held < first
+        return UnreadSpan(sequence, first if is_fresh else n_held, last + self.reads_last, is_fresh)
 
     def _make_way(self, span: UnreadSpan) -> None:
         """Drop the head's cache from the span's start on: drafted and rejected tokens."""
-        slot, features = span.sequence.slot, span.features
-        if not span.is_fresh and self._context.remove(slot.id, span.start + self._shift):
-            features.read.truncate(span.start)
+        slot, start = span.slot, span.start
+        if not span.is_fresh and self._context.remove(slot, start + self._shift):
+            self._held[slot].truncate(start)
             return
-        self._context.remove(slot.id, 0)
-        features.read = TokenBuffer(span.sequence.tokens.view[: span.start])
-        features.first = span.start
-
-    def _drop(self, slot: int) -> None:
         self._context.remove(slot, 0)
-        self._features_of[slot].forget()
+        self._held[slot] = TokenBuffer(span.sequence.tokens.view[:start])
+        self._starts[slot] = start
 
     @staticmethod
     def _deeper(guess: ProposedToken | None) -> ProposedToken | None:

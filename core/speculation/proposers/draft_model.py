@@ -31,15 +31,7 @@ class DraftModelProposer(ContextProposer):
         """Take over ``model`` and ``own``; ``n_vocab`` is the size of the target's vocabulary."""
         super().__init__(own, PRIORS, n_vocab)
         self.model = model
-        # The tokens whose keys and values the draft model holds for each slot.
-        self._held = tuple(TokenBuffer(np.empty(0, np.int32)) for _ in range(own.n_slots))
         self._batch = Batch(own.context.n_batch)
-
-    def clear(self) -> None:
-        """Drop the texts of all slots."""
-        self._context.clear()
-        for held in self._held:
-            held.truncate(0)
 
     def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens of a sequence the draft model has not read, with the last one."""
@@ -50,10 +42,7 @@ class DraftModelProposer(ContextProposer):
         return self.cost.time(n_behind, attended(n_behind, 0))
 
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
-        """Read a part of a text's unread tokens in about ``seconds``; return whether a draft can begin now.
-
-        The last few tokens are read together with the draft. Raises DraftFailed.
-        """
+        """Read unread tokens but the last few; return whether a draft can begin now. Raises DraftFailed."""
         n_unread = self._n_unread(sequence)
         if n_unread <= _FEW:
             return True
@@ -94,10 +83,7 @@ class DraftModelProposer(ContextProposer):
         return found
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read the new tokens of a sequence, and note how often the draft model would have been right.
-
-        Raises DraftFailed.
-        """
+        """Read the new tokens, and note how often the draft model would have been right. Raises DraftFailed."""
         began = self._clock()
         self._use(sequence)
         rows = self._read_up_to_here(sequence)
@@ -108,10 +94,7 @@ class DraftModelProposer(ContextProposer):
         return self._held[sequence.slot.id]
 
     def _read_what_is_far_behind(self, chains: list[DraftChain]) -> tuple[int, set[str]]:
-        """Read all but the last few unread tokens of each text; those are read together with the drafts.
-
-        Return how many rows that took, and the ids of the requests with tokens left.
-        """
+        """Read what is far behind; return how many rows that took, and who has a few unread tokens left."""
         n_rows, unread = 0, set()
         room = self._context.n_outputs - len(chains)
         for chain in chains:
@@ -148,7 +131,10 @@ class DraftModelProposer(ContextProposer):
         held, tokens = self._held_for(sequence), sequence.tokens
         n_known = min(held.common_prefix(tokens.view), len(tokens) - 1)
         if n_known < len(held):
-            self._cut(sequence.slot.id, n_known)
+            if self._context.remove(sequence.slot.id, n_known):
+                held.truncate(n_known)
+            else:
+                self._drop(sequence.slot.id)
         return len(tokens) - 1 - len(held)
 
     def _read_up_to_here(self, sequence: Sequence) -> int:
@@ -184,12 +170,3 @@ class DraftModelProposer(ContextProposer):
     def _judge(self, sequence: Sequence, position: int, row: npt.NDArray[np.float32]) -> None:
         """Compare the draft model's choice after ``position`` with the text."""
         self._compare(sequence, position + 1, self._sampler.choose(sequence, row, position + 1))
-
-    def _cut(self, slot: int, size: int) -> None:
-        if not self._context.remove(slot, size):
-            self._context.remove(slot, 0)
-            size = 0
-        self._held[slot].truncate(size)
-
-    def _drop(self, slot: int) -> None:
-        self._cut(slot, 0)

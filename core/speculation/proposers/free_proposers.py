@@ -24,8 +24,8 @@ _REPLACED, _REPLACED_PRIOR = _SHARED + len(_SHARED_PRIORS), 0.6
 # So many tokens in a row may be others than those of the followed passage. What was matched before counts a quarter.
 _MOST_STRAYED, _STRAYED_SHARE = 3, 4
 _LONGEST_MATCH = _MATCH_EDGES[-1]
-# Sizes of n-grams in a text's own index; the longer is looked up first.
-_SIZES = (8, 3)
+# Size of n-grams in a text's own index.
+_SIZE = 3
 # Size of n-grams that all requests share, and how many are kept: some 80 MB.
 _SHARED_SIZE, _SHARED_LIMIT = 4, 400_000
 # Tokens of a prompt that are indexed in one step, which takes about a millisecond.
@@ -38,36 +38,29 @@ class NgramIndex:
     def __init__(self, tokens: list[int]) -> None:
         """Index a text. Its last n-gram is left out until the next token is known."""
         self.tokens: list[int] = []
-        self._places: tuple[dict[tuple[int, ...], int], ...] = tuple({} for _ in _SIZES)
+        self._places: dict[tuple[int, ...], int] = {}
         self.extend(tokens)
 
     def extend(self, tokens: list[int]) -> None:
         """Add tokens, as ``append`` would one by one."""
-        first = len(self.tokens)
+        start = max(len(self.tokens), _SIZE)
         self.tokens += tokens
-        for size, places in zip(_SIZES, self._places, strict=True):
-            start = max(first, size)
-            seen = _windows(self.tokens[start - size :], size)
-            places.update(zip(seen, range(start, len(self.tokens)), strict=False))
+        seen = _windows(self.tokens[start - _SIZE :], _SIZE)
+        self._places.update(zip(seen, range(start, len(self.tokens)), strict=False))
 
     def append(self, token: int) -> None:
         """Add a token, which follows the n-grams before it."""
-        place = len(self.tokens)
-        for size, places in zip(_SIZES, self._places, strict=True):
-            if place >= size:
-                places[tuple(self.tokens[-size:])] = place
+        if len(self.tokens) >= _SIZE:
+            self._places[tuple(self.tokens[-_SIZE:])] = len(self.tokens)
         self.tokens.append(token)
 
     def find(self) -> tuple[int, int] | None:
         """Return the place after the latest earlier occurrence of the text's end, and the length of the match."""
-        for size, places in zip(_SIZES, self._places, strict=True):
-            place = places.get(tuple(self.tokens[-size:]))
-            if place is not None:
-                return place, self._match_length(place, size)
-        return None
+        place = self._places.get(tuple(self.tokens[-_SIZE:]))
+        return (place, self._match_length(place)) if place is not None else None
 
-    def _match_length(self, place: int, size: int) -> int:
-        end = len(self.tokens)
+    def _match_length(self, place: int) -> int:
+        size, end = _SIZE, len(self.tokens)
         while size < _LONGEST_MATCH and size < place and self.tokens[place - size - 1] == self.tokens[end - size - 1]:
             size += 1
         return size

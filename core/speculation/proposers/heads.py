@@ -15,7 +15,7 @@ import numpy as np
 from core.cost.calibration import MeasuredContext
 from core.llama import heads
 from core.llama.context import Batch, Context, DecodeStatus
-from core.llama.heads import FeatureBatch, LayerInputs, StateBatch, StateRows, TargetBatch
+from core.llama.heads import FeatureBatch, LayerInputs, StateBatch, StateRows
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.context_proposer import HiddenStateProposer, UnreadSpan
@@ -41,13 +41,12 @@ class AutoregressiveHead(HiddenStateProposer):
         self,
         own: MeasuredContext,
         target: Context,
-        feature_width: int,
         features: Callable[[int], tuple[StateRows, ...]],
         first_position: int,
         state_width: int,
     ) -> None:
         """As its base; features become states of ``state_width`` numbers."""
-        super().__init__(own, target, feature_width, features, first_position)
+        super().__init__(own, target, features, first_position)
         self._state_width = state_width
         self._batch = StateBatch(own.context.n_batch, state_width)
         # The head's own hidden state after the last token of each slot.
@@ -61,10 +60,7 @@ class AutoregressiveHead(HiddenStateProposer):
     # -- drafting -----------------------------------------------------------------------------------------------
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
-        """Return the head's next token for each chain; None if the target's states were not kept.
-
-        Raises DraftFailed.
-        """
+        """Return the next token of each chain; None if states were not kept. Raises DraftFailed."""
         began = self._clock()
         for chain in chains:
             self._use(chain.sequence)
@@ -104,10 +100,7 @@ class AutoregressiveHead(HiddenStateProposer):
         return guesses
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read the new tokens of a sequence, and note how often the head would have been right.
-
-        Raises DraftFailed.
-        """
+        """Read the new tokens, and note how often the head would have been right. Raises DraftFailed."""
         span = self._unread(sequence)
         if span is None or span.n_rows < 2:
             return
@@ -127,7 +120,7 @@ class AutoregressiveHead(HiddenStateProposer):
         """Return the states that go with the tokens of spans, by sequence."""
         if not spans:
             return {}
-        features = [span.features.window.rows(span.start - 1, span.end - 1) for span in spans]
+        features = [self._windows[span.slot].rows(span.start - 1, span.end - 1) for span in spans]
         states = self._states(np.concatenate(features) if len(features) > 1 else features[0])
         ends = np.cumsum([span.n_rows for span in spans])
         return {
@@ -140,13 +133,12 @@ class AutoregressiveHead(HiddenStateProposer):
         Either all rows of a batch are outputs or none: some graphs return the first rows instead of the chosen ones.
         """
         self._make_way(span)
-        slot = span.sequence.slot
         row = self._batch.n_tokens
         tokens = span.sequence.tokens.view[span.start : span.end]
         for offset, token in enumerate(tokens.tolist()):
-            self._batch.add(token, span.start + offset + self._shift, slot.id)
+            self._batch.add(token, span.start + offset + self._shift, span.slot)
         self._batch.states[row : row + span.n_rows] = states[span.sequence.id]
-        span.features.read.extend(tokens)
+        self._held[span.slot].extend(tokens)
 
     def _add_drafted(self, chain: DraftChain) -> None:
         """Add the row of the head's own drafted token."""
@@ -162,13 +154,12 @@ class AutoregressiveHead(HiddenStateProposer):
             part, rest = rest.split(rest.start + self._batch.capacity)
             states = self._states_of([part])[span.sequence.id]
             self._make_way(part)
-            slot = span.sequence.slot
             tokens = span.sequence.tokens.view[part.start : part.end]
             self._batch.clear()
-            self._batch.add_run(tokens, part.start + self._shift, slot.id, n_wanted=0)
+            self._batch.add_run(tokens, part.start + self._shift, span.slot, n_wanted=0)
             self._batch.states[: part.n_rows] = states
             self._decode(self._batch, [span.sequence], part.end)
-            span.features.read.extend(tokens)
+            self._held[span.slot].extend(tokens)
         return span.n_rows
 
     def _judge(self, span: UnreadSpan) -> None:
@@ -199,7 +190,7 @@ class MtpProposer(AutoregressiveHead):
 
     def __init__(self, own: MeasuredContext, target: Context, width: int) -> None:
         """Take over ``own``, which runs the target's prediction layers; states have ``width`` numbers."""
-        super().__init__(own, target, width, lambda n_rows: (heads.hidden(target, n_rows, width),), 0, width)
+        super().__init__(own, target, lambda n_rows: (heads.hidden(target, n_rows, width),), 0, width)
         heads.export_hidden(target, of_outputs_only=False)
 
 
@@ -212,21 +203,20 @@ class Eagle3Proposer(AutoregressiveHead):
     name = "eagle3"
 
     def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int) -> None:
-        """Take over ``model`` and ``own``; ``target_width`` is the width of the target's layers.
-
-        The target must be able to export the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
-        """
+        """Take over ``model`` and ``own``; ``target_width`` as for ``LayerInputs``."""
         self.model = model
         inputs = LayerInputs(model, target, target_width)
-        super().__init__(own, target, inputs.width, inputs.rows, -1, heads.embedding_width(model))
-        # The encoder makes an output of every row.
+        super().__init__(own, target, inputs.rows, -1, heads.embedding_width(model))
+        # Each of its rows is an output.
         self._encoder_batch = FeatureBatch(min(own.context.n_outputs, own.context.n_ubatch), inputs.width)
 
     def _states(self, features: StateRows) -> StateRows:
         batch, states = self._encoder_batch, np.empty((len(features), self._state_width), np.float32)
         for start in range(0, len(features), batch.capacity):
             chunk = features[start : start + batch.capacity]
-            batch.fill(chunk, self._context.last_position(0) + 1)
+            batch.clear()
+            # The encoder ignores positions, but they must follow the cache's.
+            batch.add_states(chunk, self._context.last_position(0) + 1, 0)
             if heads.encode(self._context, batch) is not DecodeStatus.OK:
                 self.clear()
                 raise DraftFailed
@@ -245,18 +235,14 @@ class DFlashProposer(HiddenStateProposer):
     name = "dflash"
 
     def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int, n_block: int) -> None:
-        """Take over ``model`` and ``own``, whose context evaluates blocks of ``n_block`` rows, all of them outputs.
-
-        The target must be able to export the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
-        ``target_width`` is their width.
-        """
+        """Take over ``model`` and ``own``; a block has ``n_block`` outputs; ``target_width`` as for ``LayerInputs``."""
         self.model = model
         inputs = LayerInputs(model, target, target_width)
-        super().__init__(own, target, inputs.width, inputs.rows)
+        super().__init__(own, target, inputs.rows)
         self._n_block = n_block
         self._mask = heads.mask_token(model)
         self._batch = Batch(own.context.n_outputs)
-        self._features_batch = TargetBatch(own.context.n_batch, inputs.width, heads.n_axes(model))
+        self._features_batch = FeatureBatch(own.context.n_batch, inputs.width, heads.n_axes(model))
         # The logits of each slot's block in this step, and the slots whose logits are still in llama.cpp's buffer,
         # which the next decode overwrites.
         self._blocks: dict[int, StateRows] = {}
@@ -285,10 +271,7 @@ class DFlashProposer(HiddenStateProposer):
         self._forget_blocks()
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
-        """Return the next token of each chain; None behind a block, or if the target's states were not kept.
-
-        Raises DraftFailed.
-        """
+        """Return the next token of each chain; None behind a block, or without states. Raises DraftFailed."""
         spans = []
         for chain in chains:
             self._use(chain.sequence)
@@ -302,10 +285,7 @@ class DFlashProposer(HiddenStateProposer):
         return [self._next(chain) for chain in chains]
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read the new tokens of a sequence, and note how far a block would have been right.
-
-        Raises DraftFailed.
-        """
+        """Read the new tokens, and note how far a block would have been right. Raises DraftFailed."""
         span = self._unread(sequence)
         if span is None or span.n_rows < 2:
             return
@@ -329,8 +309,8 @@ class DFlashProposer(HiddenStateProposer):
             rest = span
             while rest.n_rows:
                 part, rest = rest.split(rest.start + batch.capacity - batch.n_tokens)
-                batch.add_states(span.features.window.rows(part.start, part.end), part.start, span.sequence.slot.id)
-                span.features.read.extend(span.sequence.tokens.view[part.start : part.end])
+                batch.add_states(self._windows[span.slot].rows(part.start, part.end), part.start, span.slot)
+                self._held[span.slot].extend(span.sequence.tokens.view[part.start : part.end])
                 if batch.n_tokens == batch.capacity:
                     self._put_in(spans)
         self._put_in(spans)
@@ -351,8 +331,8 @@ class DFlashProposer(HiddenStateProposer):
         if n_read <= self._batch.n_tokens:
             self._observe(self._batch.n_tokens, 0, self._clock() - began)
         for span, rows in zip(spans, logits, strict=True):
-            self._blocks[span.sequence.slot.id] = rows
-            self._in_place.add(span.sequence.slot.id)
+            self._blocks[span.slot] = rows
+            self._in_place.add(span.slot)
 
     def _evaluate(self, sequences: list[Sequence], anchors: list[int]) -> list[StateRows]:
         """Return the logits of the block behind each anchor (a position); the cache is left as it was."""

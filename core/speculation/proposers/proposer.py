@@ -209,10 +209,7 @@ class CostlyProposer(Proposer):
         """Return the expected seconds of a round, in which each chain grows by a token."""
 
     def first_round_seconds(self, n_chains: int) -> float:
-        """Return the expected seconds that the first round of ``n_chains`` takes beyond a later one.
-
-        Proposers of whole blocks do all their work there.
-        """
+        """Return the seconds of a first round beyond a later one: makers of whole blocks do all their work there."""
         return 0.0
 
     @abstractmethod
@@ -220,18 +217,12 @@ class CostlyProposer(Proposer):
         """Return the expected seconds of reading ``n_behind`` tokens."""
 
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
-        """Read unread tokens of a sequence for about ``seconds``; return whether a draft can begin now.
-
-        By default the draft itself reads them. May raise DraftFailed.
-        """
+        """Read for ``seconds``; return whether a draft can begin, which by default reads all. May raise DraftFailed."""
         return True
 
     @abstractmethod
     def read_along(self, sequence: Sequence) -> None:
-        """Read the new tokens of a sequence, and note how often the proposer would have been right.
-
-        May raise DraftFailed.
-        """
+        """Read the new tokens, and note how often it would have been right. May raise DraftFailed."""
 
     def take_bytes_read(self) -> int:
         """Return the bytes read since the last call."""

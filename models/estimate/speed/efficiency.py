@@ -39,7 +39,7 @@ _USUAL_NODE = {True: 1.2e-6, False: 2e-6}
 _PROBED, _GUESSED, _OVERHEAD = 0.15, 0.35, 0.5
 # Spread of the factor that all constants share, and of runs of one thing on a machine that others use too (standard
 # deviations of the logarithm).
-_COMMON_SPREAD, NOISE = 0.25, 0.08
+_COMMON_SPREAD, _NOISE = 0.25, 0.08
 _HUBER = 1.5
 _ROUNDS = 40
 
@@ -54,14 +54,10 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One measured run: the amounts of work of a token in the middle of it, and the seconds per token.
-
-    ``noise`` is how far off it may be as a sign of what models take here (standard deviation of the logarithm).
-    """
+    """One measured run: the amounts of work of a token in the middle of it, and the seconds per token."""
 
     amounts: Amounts
     seconds: float
-    noise: float = NOISE
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +144,7 @@ def learn(before: Mapping[str, Constant], runs: Sequence[Observation]) -> Effici
     measured = np.log([run.seconds for run in known])
     # The last one is the common factor: a machine that is slower today is slower with every type.
     spread = np.array([*(before[name].spread for name in names), _COMMON_SPREAD])
-    moves = _fit(parts, measured, spread, np.array([run.noise for run in known]))
+    moves = _fit(parts, measured, spread)
     common = float(np.exp(moves[-1]))
     moved = {
         name: Constant(before[name].seconds * common * float(np.exp(move)), before[name].spread)
@@ -160,10 +156,7 @@ def learn(before: Mapping[str, Constant], runs: Sequence[Observation]) -> Effici
 
 
 def _fit(
-    parts: npt.NDArray[np.float64],
-    measured: npt.NDArray[np.float64],
-    spread: npt.NDArray[np.float64],
-    noise: npt.NDArray[np.float64],
+    parts: npt.NDArray[np.float64], measured: npt.NDArray[np.float64], spread: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
     """Logarithms of the best factors: one per column of ``parts``, and the common one last."""
     import numpy as np
@@ -173,7 +166,7 @@ def _fit(
         now = parts * np.exp(moves[:-1] + moves[-1])
         total = now.sum(axis=1)
         errors = measured - np.log(total)
-        trust = np.minimum(1.0, _HUBER * noise / np.maximum(np.abs(errors), 1e-12)) / noise**2
+        trust = np.minimum(1.0, _HUBER * _NOISE / np.maximum(np.abs(errors), 1e-12)) / _NOISE**2
         slopes = np.hstack([now / total[:, None], np.ones((len(total), 1))])
         matrix = slopes.T @ (slopes * trust[:, None]) + np.diag(spread**-2)
         step = np.linalg.solve(matrix, slopes.T @ (trust * errors) - moves / spread**2)

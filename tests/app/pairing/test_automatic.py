@@ -254,7 +254,7 @@ def test_what_was_measured_of_the_machine_decides_what_a_draft_costs(home, libra
     before = partners(deep())[0].prediction
     here = this_machine()
     device = Probe({"Q8_0": 20e9, "F32": 20e9}, {"F16": 1e9}, 1e-6, 0.01)
-    remember_probe(home / "cache", MachineProbe(here.cpu, here.ram, {"CPU": device}, ()))
+    remember_probe(home / "cache", MachineProbe(here.cpu, here.ram, {"CPU": device}))
     after = partners(deep())[0].prediction
     assert before is not None
     assert after is not None

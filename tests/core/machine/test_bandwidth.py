@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import cast
 import numpy as np
 import pytest
 
-from core.engine.engines import Engines
 from core.loading.worker import EventSender, _load
 from core.machine import bandwidth
 from core.machine.bandwidth import (
@@ -40,7 +40,10 @@ SLOW = replace(MEASURED, bytes_per_second=6e9, is_estimate=True)
 
 class Engine:
     is_idle = True
-    activity_count = 0
+    n_steps = 0
+
+    def activity(self) -> int | None:
+        return self.n_steps if self.is_idle else None
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +53,7 @@ def quiet_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_quiet_engine_is_measured_once_and_the_result_is_kept(tmp_path: Path) -> None:
     found: list[float] = []
-    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED).run()
+    BackgroundBandwidth(Engine().activity, tmp_path, found.append, quiet=0.0, take=lambda: MEASURED).run()
     assert found == [12e9]
     assert remembered(tmp_path, MACHINE) == MEASURED
 
@@ -61,19 +64,19 @@ def test_a_measurement_that_was_disturbed_is_made_again(tmp_path: Path) -> None:
     def take() -> Bandwidth:
         nonlocal n_taken
         n_taken += 1
-        engine.activity_count += n_taken < 3
+        engine.n_steps += n_taken < 3
         return MEASURED
 
-    BackgroundBandwidth(engine, tmp_path, found.append, quiet=0.0, take=take).run()
+    BackgroundBandwidth(engine.activity, tmp_path, found.append, quiet=0.0, take=take).run()
     assert (n_taken, found) == (3, [12e9])
 
 
 def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched: list[Engines] = []
+    watched: list[Callable[[], int | None]] = []
 
     class NotedFinder:
-        def __init__(self, engines: Engines, *rest: object) -> None:
-            watched.append(engines)
+        def __init__(self, activity: Callable[[], int | None], *rest: object) -> None:
+            watched.append(activity)
 
         def start(self) -> None:
             pass
@@ -89,14 +92,14 @@ def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkey
     assert engines is not None
     (seen,) = watched
     request = Request("spark", FOX, 4, by_draft=True)
-    counts = [seen.activity_count]
+    counts = [seen() or 0]
     prepared = engines.prepare(request)
-    counts.append(seen.activity_count)
+    counts.append(seen() or 0)
     engines.submit(prepared)
-    assert not seen.is_idle
     while not engines.is_idle:
+        assert seen() is None
         engines.step()
-        counts.append(seen.activity_count)
+    counts.append(seen() or 0)
     engines.close()
     assert counts == sorted(set(counts)), "each deed is seen"
 
@@ -104,7 +107,7 @@ def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkey
 def test_nothing_is_measured_while_the_engine_works(tmp_path: Path) -> None:
     engine, found = Engine(), threading.Event()
     engine.is_idle = False
-    BackgroundBandwidth(engine, tmp_path, lambda rate: found.set(), quiet=0.01, take=lambda: MEASURED).start()
+    BackgroundBandwidth(engine.activity, tmp_path, lambda rate: found.set(), quiet=0.01, take=lambda: MEASURED).start()
     assert not found.wait(0.1)
     engine.is_idle = True
     assert found.wait(60)
@@ -114,7 +117,7 @@ def test_what_others_disturb_is_made_again(tmp_path: Path, monkeypatch: pytest.M
     is_busy, taken = [True, False, False], [SLOW, MEASURED]
     monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda others: is_busy.pop(0))
     found: list[float] = []
-    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: taken.pop(0)).run()
+    BackgroundBandwidth(Engine().activity, tmp_path, found.append, quiet=0.0, take=lambda: taken.pop(0)).run()
     assert (found, is_busy, taken) == ([12e9], [], [])
 
 
@@ -147,7 +150,7 @@ def test_this_process_must_be_at_rest_before_it_measures(tmp_path: Path, monkeyp
     busy = threading.Thread(target=work)
     busy.start()
     try:
-        finder = BackgroundBandwidth(Engine(), tmp_path, lambda rate: None, quiet=0.3, take=take)
+        finder = BackgroundBandwidth(Engine().activity, tmp_path, lambda rate: None, quiet=0.3, take=take)
         assert finder._try() is None
     finally:
         is_over.set()
@@ -160,7 +163,7 @@ def test_too_little_memory_only_leaves_the_peak_unknown(tmp_path: Path) -> None:
         raise TooLittleMemory("Only 1 MB is free.")
 
     found: list[float] = []
-    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=take).run()
+    BackgroundBandwidth(Engine().activity, tmp_path, found.append, quiet=0.0, take=take).run()
     assert found == []
 
 

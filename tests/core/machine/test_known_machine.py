@@ -69,19 +69,6 @@ def test_who_else_worked_counts_from_when_nothing_was_found(
     assert store.recall("a") == {"x": 1}
 
 
-def test_what_was_told_or_just_measured_counts_where_the_file_has_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "m.json"
-    Measurements(path).keep("quiet", {"x": 1})
-    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: True)
-    store = Measurements(path, {"told": {"x": 2}, "quiet": {"x": 3}})
-    store.keep("busy", {"x": 4})
-    assert [store.recall(key) for key in ("told", "quiet", "busy")] == [{"x": 2}, {"x": 1}, {"x": 4}]
-    assert Measurements(path).recall("busy") is None
-    assert Measurements(None, store.entries).recall("busy") == {"x": 4}
-
-
 def test_a_folder_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "m.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,20 +16,14 @@ from core.machine.known_machine import (
     CPU,
     PROBE_FILE,
     MachineProbe,
-    TimedModel,
-    known_machine,
     probe_machine,
     remember_probe,
     remembered_probe,
 )
-from models.catalog.catalog import STARTER, STARTER_DRAFT
 from models.estimate.speed.probe import Probe
-from models.estimate.speed.runs import ModelRun
 
 HERE = this_machine()
-FOUND = MachineProbe(
-    HERE.cpu, HERE.ram, {"CPU": Probe({"Q8_0": 20e9}, {}, 1e-6, 0.4)}, (TimedModel("a", "CPU", 8, 0.1),)
-)
+FOUND = MachineProbe(HERE.cpu, HERE.ram, {"CPU": Probe({"Q8_0": 20e9}, {}, 1e-6, 0.4)})
 
 
 def test_every_type_is_multiplied_and_attention_reads_every_cache() -> None:
@@ -46,8 +41,10 @@ def test_a_device_that_is_not_there_has_no_probe() -> None:
     assert probe(dataclasses.replace(cpu, name="Warp9"), n_threads=1, n_bytes=1 << 20) is None
 
 
-def test_a_model_that_does_not_load_leaves_no_result(tmp_path: Path) -> None:
-    assert probe_machine((tmp_path / "missing.gguf",)) is None
+def test_a_probe_that_fails_leaves_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = subprocess.CompletedProcess("probe", 1, "{}", "")
+    monkeypatch.setattr("core.machine.known_machine.run_module", lambda *words, **how: failed)
+    assert probe_machine() is None
 
 
 def test_another_machine_remembers_nothing(tmp_path: Path) -> None:
@@ -98,23 +95,3 @@ def test_the_largest_size_that_is_read_fast(rates: tuple[int, ...], expected: in
 
 def test_nothing_measured() -> None:
     assert cache_size({}) == 0.0
-
-
-def test_one_reply_of_a_large_model_outweighs_the_timed_pair(tmp_path: Path) -> None:
-    """The pair stays in the processor's cache, so it can be much faster than what memory feeds."""
-    kernels = Probe({"F32": 60e9, "Q8_0": 49e9}, {"F16": 30e9}, 1e-6, 0.4, {"F32": 180e9, "Q8_0": 80e9}, 25e6)
-    pair = tuple(
-        TimedModel(path.name, CPU, n_past, seconds)
-        for path, n_past, seconds in (
-            (STARTER, 72, 270e-6), (STARTER, 576, 400e-6), (STARTER_DRAFT, 72, 80e-6), (STARTER_DRAFT, 576, 100e-6),
-        )
-    )  # fmt: skip
-    remember_probe(tmp_path, MachineProbe(HERE.cpu, HERE.ram, {CPU: kernels}, pair))
-    amounts = {f"{CPU}: step": 1.0, f"{CPU}: layer": 60.0, f"{CPU}: weights Q8_0": 105e6, f"{CPU}: cached F16": 9e6}
-    reply = ModelRun("large", 1, "", "", amounts, 1 / 150, 150.0, 100, 128, 0, 0, 1.0)
-    untaught = known_machine([], 1 << 30, tmp_path).efficiency.seconds(amounts)
-    taught = known_machine([], 1 << 30, tmp_path, [reply]).efficiency.seconds(amounts)
-    assert untaught is not None
-    assert taught is not None
-    assert untaught < 0.6 / 150
-    assert taught == pytest.approx(1 / 150, rel=0.15)

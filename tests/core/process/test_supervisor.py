@@ -190,30 +190,6 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
     assert delays == [0.0], "after a first death it comes back at once"
 
 
-def test_an_engine_that_starts_again_does_not_measure_what_the_dead_one_had_measured(
-    office: Office, tmp_path: Path
-) -> None:
-    kept, log = tmp_path / "cache" / "measured.json", tmp_path / "log" / "engine.log"
-
-    def n_measured() -> int:
-        return log.read_text(encoding="utf-8").count("threads: steps of")
-
-    kept.unlink()
-    office.supervisor.load(EngineOptions(str(EMBER)))
-    first = wait_ready(office.supervisor)
-    assert n_measured() == 3
-    # On a machine that others use there would be no file.
-    kept.unlink(missing_ok=True)
-    (engine,) = engines()
-    engine.kill()
-    office.wait(lambda: EnginePhase.RESTARTING in office.phases)
-    assert wait_ready(office.supervisor).n_threads == first.n_threads
-    assert n_measured() == 3
-    office.supervisor.load(EngineOptions(str(EMBER), n_ctx=512))
-    wait_ready(office.supervisor)
-    assert n_measured() == 6, "what was measured beside other programs does not hold for the next load"
-
-
 def kill(office: Office) -> None:
     """Kill the engine, and wait until that is known."""
     state, (engine,) = office.supervisor.state, engines()

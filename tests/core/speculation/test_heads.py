@@ -85,7 +85,7 @@ def test_of_what_idle_slots_hold_the_oldest_makes_way(kind: str, length: int) ->
             prompt = chat(f"Tell me a story about a {animal}. " * length)
             assert complete(engine, prompt, max_tokens=20, sampling=ENDLESS)[1].receipt.n_drafted > 10
         head = head_of(engine)
-        held = [len(features.read) for features in head._features_of]
+        held = [len(tokens) for tokens in head._held]
         assert sum(held) < head._context.n_cells
     assert [size > 128 for size in held] == [False, True, True, True]
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from core.scheduler.sequence import Sequence
-from core.speculation.draft_state import Backoff, DraftState, DraftStates, TrialSchedule
+from core.speculation.draft_state import Backoff, DraftState, DraftStates, ProposerRecord
 from core.speculation.proposer_choice import DraftGrowth
 from core.speculation.proposers.proposer import AcceptanceTable, SequenceAcceptance
 from tests.support.proposers import RandomProposer
@@ -75,12 +75,12 @@ def test_few_tokens_of_a_bin_do_not_outweigh_what_all_texts_showed() -> None:
     assert sequence.expect(0, 0.4) == pytest.approx(0.4, abs=0.1)
 
 
-def record(speedup: float = 1.0) -> DraftState:
-    return DraftState({}, {}, Backoff(), Backoff(), speedup=speedup)
+def state(speedup: float = 1.0) -> DraftState:
+    return DraftState({}, Backoff(), Backoff(), speedup=speedup)
 
 
 def test_the_speed_of_a_text_is_tokens_by_time_and_follows_the_last_steps() -> None:
-    known = record(3.0)
+    known = state(3.0)
     known.learn_speed(1, 0.01, 0.01)
     assert 2.0 < known.speedup < 3.0, "what others came at counts as two steps"
     for _ in range(60):
@@ -93,7 +93,7 @@ def test_the_speed_of_a_text_is_tokens_by_time_and_follows_the_last_steps() -> N
 
 
 def test_a_suspended_machine_does_not_make_time_worthless() -> None:
-    known = record(2.0)
+    known = state(2.0)
     for _ in range(20):
         known.learn_speed(2, 0.01, 0.01)
     known.learn_speed(2, 0.01, 3600.0)
@@ -117,10 +117,10 @@ def test_a_wait_for_ngrams_is_a_step_shorter_with_each_step() -> None:
 
 
 def test_a_proposer_that_fails_is_left_alone_twice_as_long_each_time_up_to_a_limit() -> None:
-    trial, pauses = TrialSchedule(), []
+    record, pauses = ProposerRecord(SequenceAcceptance(0.5)), []
     for n_verified in range(0, 9_000, 1_000):
-        trial.fail(n_verified)
-        pauses.append(trial.resumes_at - n_verified)
+        record.fail(n_verified)
+        pauses.append(record.resumes_at - n_verified)
     assert pauses == [8, 16, 32, 64, 128, 256, 512, 512, 512]
 
 
@@ -138,7 +138,7 @@ def growth_of(one: Sequence) -> tuple[DraftGrowth, DraftStates, RandomProposer]:
 def test_what_reading_a_text_took_is_booked_over_a_reply_of_usual_length() -> None:
     one = sequence(0, 1)
     growth, states, _ = growth_of(one)
-    states.by_id[one.id].debts["draft"] = 1.0
+    states.by_id[one.id].records["draft"].debt = 1.0
     growth.amortise(one, 32)
     assert [time.seconds for time in growth.times] == [0.25], "32 of 128 tokens"
     growth.amortise(one, 1_000)
