@@ -1,4 +1,6 @@
-"""What every call that generates does: check its body, hold the model, make the engine's requests, and fill gaps.
+"""The one call behind every protocol: check its body, hold the model, make the engine's requests, and fill gaps.
+
+Each protocol translates its bodies to those of a call, and writes what comes of it (``run.py``) in its own shapes.
 
 What a request leaves open comes from the options of the server and the settings of the model that answers it.
 """
@@ -7,42 +9,29 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from dataclasses import replace
+from typing import Any, ClassVar, Generic, TypeVar
 
-from app.server.calls.generation import ChoiceUpdate, generate, new_id
+from app.server.calls.generation import new_id
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody, ChatMessage, GenerationBody
 from app.server.calls.speed import answering
+from app.server.chat.run import Choice, EngineRun
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.model_settings import ModelSettings
-from core.values.request import Constraint, PromptImage, ReplySpeed, Request, ThinkingBudget
+from core.values.request import ReplySpeed, Request
 
 _Body = TypeVar("_Body", bound=GenerationBody)
-
-
-class Begun(NamedTuple):
-    """A call that holds its model: the model that answers, and the engine's requests, choices of a prompt together."""
-
-    model: LoadedModel
-    requests: list[Request]
-
-
-class ReplyShape(NamedTuple):
-    """What binds the form of a reply; fields as in Request."""
-
-    constraint: Constraint | None
-    markers: tuple[str, ...] = ()
-    thinking: ThinkingBudget | None = None
 
 
 class Call(ABC, Generic[_Body]):
     """One call. What kind it is says which prompts it has."""
 
-    PROMPT_FIELD: ClassVar[str]  # the field of the body that prompts are made from
+    PROMPT_FIELD: ClassVar[str] = "prompt"  # the field of the body that prompts are made from
     ID_PREFIX: ClassVar[str]  # of the ids of the engine's requests
 
     host: ModelHost  # the engine of the model that answers, once it has begun
@@ -52,49 +41,36 @@ class Call(ABC, Generic[_Body]):
         self.body = body
         self.pool = pool
 
-    @property
-    def name(self) -> str:
-        """The name of the model that answers, once it has begun."""
-        return self.host.name
-
-    @abstractmethod
     def check(self) -> None:
         """Raise BadRequest for what cannot be answered, whatever the model is."""
+        if self.body.wanted_speed is ReplySpeed.DEEP:
+            raise BadRequest("speed deep is for chats: send messages to /v1/chat/completions.", param="speed")
 
     @abstractmethod
     async def prompts(self, model: LoadedModel) -> Sequence[str | tuple[int, ...]]:
         """Return the prompts, text or token ids; raises BadRequest for what this model does not have."""
 
-    def updates(self, requests: Sequence[Request], *, streams: bool) -> AsyncGenerator[list[ChoiceUpdate], None]:
-        """Run the requests; yield what is new of them, all at once where ``streams`` is False."""
-        return generate(self.host.bridge, requests, streams=streams, prompt_field=self.PROMPT_FIELD)
+    def completed(self, request: Request) -> Request:
+        """Return the request for one of the prompts with what is of this kind of call. Raises BadRequest."""
+        return request
 
-    def shape(self, asked: Constraint | None, prompt: str | tuple[int, ...]) -> ReplyShape:
-        """Return what the reply to a prompt must look like, given what the body asks for. Raises BadRequest."""
-        return ReplyShape(asked)
+    def choice(self) -> Choice:
+        """Return what keeps one choice; asked once there are prompts."""
+        return Choice()
 
-    @property
-    def scores_prompts(self) -> bool:
-        """Whether the log probabilities of the prompts' tokens are wanted."""
+    def drop_oldest(self) -> bool:
+        """Leave out the oldest turn of a prompt that is too long; False where nothing can be left out."""
         return False
 
-    @property
-    def reports_progress(self) -> bool:
-        """Whether it is told how much of the prompts was read."""
-        return bool(self.body.stream and self.body.return_progress)
-
-    @property
-    def speculates(self) -> bool:
-        """Whether tokens may be drafted for the replies."""
-        return True
-
-    def images(self) -> tuple[PromptImage, ...]:
-        """Return the images in the prompt; asked once there are prompts."""
-        return ()
+    @asynccontextmanager
+    async def run(self, *, streams: bool) -> AsyncIterator[EngineRun]:
+        """Hold the model while the call runs. What is wrong with the body is told before a model is loaded."""
+        async with self.begun() as (model, requests):
+            yield EngineRun(self, model, requests, streams=streams)
 
     @asynccontextmanager
-    async def begun(self) -> AsyncIterator[Begun]:
-        """Hold the model while the call runs. What is wrong with the body is told before a model is loaded."""
+    async def begun(self) -> AsyncIterator[tuple[LoadedModel, list[Request]]]:
+        """Hold the model that answers, with the engine's requests: the choices of a prompt are together."""
         body = self.body
         self.check()
         limit = self.pool.settings.n_predict if body.token_limit is None else body.token_limit
@@ -118,31 +94,23 @@ class Call(ABC, Generic[_Body]):
             model, by_draft = answering(loaded, speed), speed is ReplySpeed.SPARK
             body.check(model)
             prompts = await self.prompts(model)
-            shapes = [self.shape(constraint, prompt) for prompt in prompts]
-            yield Begun(
-                model,
-                [
+            requests: list[Request] = []
+            for prompt in prompts:
+                request = self.completed(
                     Request(
-                        new_id(self.ID_PREFIX),
+                        "",
                         prompt,
                         limit,
                         stop,
-                        one,
-                        constraint=shape.constraint,
+                        constraint=constraint,
                         lane=speed.lane,
                         by_draft=by_draft,
-                        markers=shape.markers,
-                        thinking=shape.thinking,
-                        images=self.images(),
                         lora=lora,
-                        speculates=self.speculates,
-                        prompt_logprobs=self.scores_prompts,
-                        reports_progress=self.reports_progress,
+                        reports_progress=bool(body.stream and body.return_progress),
                     )
-                    for prompt, shape in zip(prompts, shapes, strict=True)
-                    for one in params
-                ],
-            )
+                )
+                requests += [replace(request, id=new_id(self.ID_PREFIX), sampling=one) for one in params]
+            yield model, requests
 
 
 _RECOMMENDED = ModelSettings()
