@@ -16,7 +16,8 @@ from starlette.middleware import Middleware
 
 from app import __version__
 from app.environment.paths import data_folder
-from app.server.anthropic.messages import count_tokens, create_message
+from app.server import live, meters, owner_routes, status
+from app.server.anthropic import messages
 from app.server.batches import routes as batches
 from app.server.batches.batch_runner import BatchRunner
 from app.server.batches.file_store import FileStore
@@ -39,59 +40,20 @@ from app.server.http.limits import (
 from app.server.http.sse import ClientGone
 from app.server.library.routes import describe, handler_of, library_events
 from app.server.library.worker import LibraryWorker
-from app.server.live import cancel_request, events, list_requests
-from app.server.llama_cpp.completion import completion
-from app.server.llama_cpp.embeddings import embedding, rerank
-from app.server.llama_cpp.infill import infill
-from app.server.llama_cpp.metrics import metrics
-from app.server.llama_cpp.properties import (
-    act_on_slot,
-    change_properties,
-    list_adapters,
-    properties,
-    scale_adapters,
-    slots,
-)
-from app.server.llama_cpp.router import download_model, load_model, model_events, remove_model, unload_model
-from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
-from app.server.lm_studio import calls as lm_studio
+from app.server.llama_cpp import completion, infill, metrics, properties, router, tokens
+from app.server.llama_cpp import embeddings as llama_vectors
+from app.server.lm_studio import calls as lm_studio_calls
+from app.server.lm_studio import chat as lm_studio
 from app.server.lm_studio import models as lm_studio_models
-from app.server.lm_studio.chat import chat as lm_studio_chat
-from app.server.meters import Meters, get_machine
-from app.server.ollama import models as ollama
-from app.server.ollama.chat import chat, generate
-from app.server.ollama.embed import embed
-from app.server.ollama.embed import embeddings as ollama_embeddings
-from app.server.ollama.models import delete, no_blob, pull, unsupported, unsupported_blob
-from app.server.openai.audio import audio
-from app.server.openai.chat import chat_completions, control
-from app.server.openai.chat import count_input_tokens as count_chat_tokens
-from app.server.openai.completions import completions
-from app.server.openai.embeddings import embeddings
+from app.server.ollama import chat as ollama
+from app.server.ollama import embed
+from app.server.ollama import models as ollama_models
+from app.server.openai import audio, chat, completions, embeddings, responses
 from app.server.openai.response_store import ResponseStore
-from app.server.openai.responses import (
-    cancel_response,
-    count_input_tokens,
-    create_response,
-    delete_response,
-    get_response,
-    list_input_items,
-    list_responses,
-)
-from app.server.owner_routes import add_key, get_endpoint, get_log, list_keys, revoke_key, set_endpoint
+from app.server.remotes import routes as remote_routes
 from app.server.remotes.exchange import Remotes
 from app.server.remotes.pass_through import PassThrough
-from app.server.remotes.routes import (
-    add_remote,
-    add_worker,
-    list_remotes,
-    list_workers,
-    remove_remote,
-    remove_worker,
-    test_remote,
-)
 from app.server.remotes.store import RemoteStore
-from app.server.status import cancel_load, get_model, health, list_models, load, state, unload
 from app.server.templates.chat_template import TemplateRenderer
 from app.settings.server_settings import ServerSettings
 from core.values.errors import SlipstreamError
@@ -99,23 +61,23 @@ from models.library.requests import EVENTS, PREFIX
 from models.library.requests import ROUTES as LIBRARY_ROUTES
 
 ROUTES = (
-    ("GET", "/health", health),
-    ("GET", "/v1/health", health),
-    ("GET", "/v1/models", list_models),
-    ("GET", "/v1/models/{model_id:path}", get_model),
-    ("POST", "/v1/chat/completions", chat_completions),
-    ("POST", "/v1/completions", completions),
-    ("POST", "/v1/chat/completions/control", control),
-    ("POST", "/v1/chat/completions/input_tokens", count_chat_tokens),
-    ("POST", "/v1/responses", create_response),
-    ("POST", "/v1/responses/input_tokens", count_input_tokens),
-    ("GET", "/v1/responses", list_responses),
-    ("GET", "/v1/responses/{response_id}", get_response),
-    ("DELETE", "/v1/responses/{response_id}", delete_response),
-    ("POST", "/v1/responses/{response_id}/cancel", cancel_response),
-    ("GET", "/v1/responses/{response_id}/input_items", list_input_items),
-    ("POST", "/v1/embeddings", embeddings),
-    ("POST", "/v1/rerank", rerank),
+    ("GET", "/health", status.health),
+    ("GET", "/v1/health", status.health),
+    ("GET", "/v1/models", status.list_models),
+    ("GET", "/v1/models/{model_id:path}", status.get_model),
+    ("POST", "/v1/chat/completions", chat.chat_completions),
+    ("POST", "/v1/completions", completions.completions),
+    ("POST", "/v1/chat/completions/control", chat.control),
+    ("POST", "/v1/chat/completions/input_tokens", chat.count_input_tokens),
+    ("POST", "/v1/responses", responses.create_response),
+    ("POST", "/v1/responses/input_tokens", responses.count_input_tokens),
+    ("GET", "/v1/responses", responses.list_responses),
+    ("GET", "/v1/responses/{response_id}", responses.get_response),
+    ("DELETE", "/v1/responses/{response_id}", responses.delete_response),
+    ("POST", "/v1/responses/{response_id}/cancel", responses.cancel_response),
+    ("GET", "/v1/responses/{response_id}/input_items", responses.list_input_items),
+    ("POST", "/v1/embeddings", embeddings.embeddings),
+    ("POST", "/v1/rerank", llama_vectors.rerank),
     ("POST", "/v1/files", batches.upload_file),
     ("GET", "/v1/files", batches.list_files),
     ("GET", "/v1/files/{file_id}", batches.get_file),
@@ -125,114 +87,126 @@ ROUTES = (
     ("GET", "/v1/batches", batches.list_batches),
     ("GET", "/v1/batches/{batch_id}", batches.get_batch),
     ("POST", "/v1/batches/{batch_id}/cancel", batches.cancel_batch),
-    ("POST", "/v1/messages", create_message),
-    ("POST", "/v1/messages/count_tokens", count_tokens),
-    ("POST", "/completion", completion),
-    ("POST", "/infill", infill),
-    ("POST", "/embedding", embedding),
-    ("POST", "/embeddings", embedding),
-    ("POST", "/rerank", rerank),
-    ("POST", "/reranking", rerank),
-    ("POST", "/v1/reranking", rerank),
-    ("POST", "/v2/rerank", rerank),
-    ("POST", "/tokenize", tokenize),
-    ("POST", "/detokenize", detokenize),
-    ("POST", "/apply-template", apply_template),
-    ("GET", "/lora-adapters", list_adapters),
-    ("POST", "/lora-adapters", scale_adapters),
-    ("GET", "/models", list_models),
-    ("POST", "/models", download_model),
-    ("DELETE", "/models", remove_model),
-    ("GET", "/models/sse", model_events),
-    ("POST", "/models/load", load_model),
-    ("POST", "/models/unload", unload_model),
-    ("GET", "/props", properties),
-    ("POST", "/props", change_properties),
-    ("GET", "/slots", slots),
-    ("POST", "/slots/{slot_id}", act_on_slot),
-    ("GET", "/metrics", metrics),
-    ("POST", "/v1/audio/{kind}", audio),
-    ("GET", "/", ollama.root),
-    ("GET", "/api/version", ollama.version),
-    ("GET", "/api/tags", ollama.tags),
-    ("GET", "/api/ps", ollama.processes),
-    ("POST", "/api/show", ollama.show),
-    ("POST", "/api/chat", chat),
-    ("POST", "/api/generate", generate),
-    ("POST", "/api/embed", embed),
-    ("POST", "/api/embeddings", ollama_embeddings),
-    ("POST", "/api/pull", pull),
-    ("DELETE", "/api/delete", delete),
-    ("POST", "/api/copy", unsupported),
-    ("POST", "/api/create", unsupported),
-    ("POST", "/api/push", unsupported),
-    ("POST", "/api/blobs/{digest}", unsupported_blob),
-    ("GET", "/api/blobs/{digest}", no_blob),
+    ("POST", "/v1/messages", messages.create_message),
+    ("POST", "/v1/messages/count_tokens", messages.count_tokens),
+    ("POST", "/completion", completion.completion),
+    ("POST", "/infill", infill.infill),
+    ("POST", "/embedding", llama_vectors.embedding),
+    ("POST", "/embeddings", llama_vectors.embedding),
+    ("POST", "/rerank", llama_vectors.rerank),
+    ("POST", "/reranking", llama_vectors.rerank),
+    ("POST", "/v1/reranking", llama_vectors.rerank),
+    ("POST", "/v2/rerank", llama_vectors.rerank),
+    ("POST", "/tokenize", tokens.tokenize),
+    ("POST", "/detokenize", tokens.detokenize),
+    ("POST", "/apply-template", tokens.apply_template),
+    ("GET", "/lora-adapters", properties.list_adapters),
+    ("POST", "/lora-adapters", properties.scale_adapters),
+    ("GET", "/models", status.list_models),
+    ("POST", "/models", router.download_model),
+    ("DELETE", "/models", router.remove_model),
+    ("GET", "/models/sse", router.model_events),
+    ("POST", "/models/load", router.load_model),
+    ("POST", "/models/unload", router.unload_model),
+    ("GET", "/props", properties.properties),
+    ("POST", "/props", properties.change_properties),
+    ("GET", "/slots", properties.slots),
+    ("POST", "/slots/{slot_id}", properties.act_on_slot),
+    ("GET", "/metrics", metrics.metrics),
+    ("POST", "/v1/audio/{kind}", audio.audio),
+    ("GET", "/", ollama_models.root),
+    ("GET", "/api/version", ollama_models.version),
+    ("GET", "/api/tags", ollama_models.tags),
+    ("GET", "/api/ps", ollama_models.processes),
+    ("POST", "/api/show", ollama_models.show),
+    ("POST", "/api/chat", ollama.chat),
+    ("POST", "/api/generate", ollama.generate),
+    ("POST", "/api/embed", embed.embed),
+    ("POST", "/api/embeddings", embed.embeddings),
+    ("POST", "/api/pull", ollama_models.pull),
+    ("DELETE", "/api/delete", ollama_models.delete),
+    ("POST", "/api/copy", ollama_models.unsupported),
+    ("POST", "/api/create", ollama_models.unsupported),
+    ("POST", "/api/push", ollama_models.unsupported),
+    ("POST", "/api/blobs/{digest}", ollama_models.unsupported_blob),
+    ("GET", "/api/blobs/{digest}", ollama_models.no_blob),
     ("GET", "/api/v0/models", lm_studio_models.list_models),
     ("GET", "/api/v0/models/{model_id:path}", lm_studio_models.get_model),
-    ("POST", "/api/v0/chat/completions", lm_studio.chat_completions),
-    ("POST", "/api/v0/completions", lm_studio.completions),
-    ("POST", "/api/v0/embeddings", lm_studio.embeddings),
+    ("POST", "/api/v0/chat/completions", lm_studio_calls.chat_completions),
+    ("POST", "/api/v0/completions", lm_studio_calls.completions),
+    ("POST", "/api/v0/embeddings", lm_studio_calls.embeddings),
     ("GET", "/api/v1/models", lm_studio_models.list_models_v1),
     ("POST", "/api/v1/models/load", lm_studio_models.load_model),
     ("POST", "/api/v1/models/unload", lm_studio_models.unload_model),
     ("POST", "/api/v1/models/download", lm_studio_models.download_model),
     ("GET", "/api/v1/models/download/status/{job_id}", lm_studio_models.download_status),
-    ("POST", "/api/v1/chat", lm_studio_chat),
-    ("GET", "/slipstream/state", state),
-    ("GET", "/slipstream/events", events),
-    ("GET", "/slipstream/requests", list_requests),
-    ("DELETE", "/slipstream/requests/{request_id}", cancel_request),
-    ("POST", "/slipstream/load", load),
-    ("DELETE", "/slipstream/load", cancel_load),
-    ("POST", "/slipstream/unload", unload),
+    ("POST", "/api/v1/chat", lm_studio.chat),
+    ("GET", "/slipstream/state", status.state),
+    ("GET", "/slipstream/events", live.events),
+    ("GET", "/slipstream/requests", live.list_requests),
+    ("DELETE", "/slipstream/requests/{request_id}", live.cancel_request),
+    ("POST", "/slipstream/load", status.load),
+    ("DELETE", "/slipstream/load", status.cancel_load),
+    ("POST", "/slipstream/unload", status.unload),
     ("POST", "/slipstream/batches/{batch_id}/pause", batches.pause_batch),
     ("POST", "/slipstream/batches/{batch_id}/resume", batches.resume_batch),
     ("DELETE", "/slipstream/batches/{batch_id}", batches.remove_batch),
-    ("GET", "/slipstream/machine", get_machine),
-    ("GET", "/slipstream/endpoint", get_endpoint),
-    ("POST", "/slipstream/endpoint", set_endpoint),
-    ("GET", "/slipstream/keys", list_keys),
-    ("POST", "/slipstream/keys", add_key),
-    ("DELETE", "/slipstream/keys/{name}", revoke_key),
-    ("GET", "/slipstream/log", get_log),
-    ("GET", "/slipstream/remotes", list_remotes),
-    ("POST", "/slipstream/remotes", add_remote),
-    ("POST", "/slipstream/remotes/{name}/test", test_remote),
-    ("DELETE", "/slipstream/remotes/{name}", remove_remote),
-    ("GET", "/slipstream/workers", list_workers),
-    ("POST", "/slipstream/workers", add_worker),
-    ("DELETE", "/slipstream/workers/{place}", remove_worker),
+    ("GET", "/slipstream/machine", meters.get_machine),
+    ("GET", "/slipstream/endpoint", owner_routes.get_endpoint),
+    ("POST", "/slipstream/endpoint", owner_routes.set_endpoint),
+    ("GET", "/slipstream/keys", owner_routes.list_keys),
+    ("POST", "/slipstream/keys", owner_routes.add_key),
+    ("DELETE", "/slipstream/keys/{name}", owner_routes.revoke_key),
+    ("GET", "/slipstream/log", owner_routes.get_log),
+    ("GET", "/slipstream/remotes", remote_routes.list_remotes),
+    ("POST", "/slipstream/remotes", remote_routes.add_remote),
+    ("POST", "/slipstream/remotes/{name}/test", remote_routes.test_remote),
+    ("DELETE", "/slipstream/remotes/{name}", remote_routes.remove_remote),
+    ("GET", "/slipstream/workers", remote_routes.list_workers),
+    ("POST", "/slipstream/workers", remote_routes.add_worker),
+    ("DELETE", "/slipstream/workers/{place}", remote_routes.remove_worker),
 )
 # Paths that are also found without the prefix, unless something else is there.
 _PATHS = {path for _, path, _ in ROUTES}
 _SHORT = {path.removeprefix("/v1").partition("/{")[0] for path in _PATHS if path.startswith("/v1/")}
 # What is described of routes that answer something else than one JSON object, with something else than 200.
 _KINDS: dict[Any, tuple[str, ...]] = {
-    **dict.fromkeys((chat_completions, completions, create_response, create_message), (JSON, EVENT_STREAM)),
-    **dict.fromkeys((completion, infill, lm_studio_chat), (JSON, EVENT_STREAM)),
-    **dict.fromkeys((lm_studio.chat_completions, lm_studio.completions), (JSON, EVENT_STREAM)),
-    **dict.fromkeys((chat, generate, pull), (JSON, LINES)),
-    **dict.fromkeys((events, model_events), (EVENT_STREAM,)),
-    **dict.fromkeys((metrics, ollama.root), (TEXT,)),
+    **dict.fromkeys(
+        (chat.chat_completions, completions.completions, responses.create_response, messages.create_message),
+        (JSON, EVENT_STREAM),
+    ),
+    **dict.fromkeys((completion.completion, infill.infill, lm_studio.chat), (JSON, EVENT_STREAM)),
+    **dict.fromkeys((lm_studio_calls.chat_completions, lm_studio_calls.completions), (JSON, EVENT_STREAM)),
+    **dict.fromkeys((ollama.chat, ollama.generate, ollama_models.pull), (JSON, LINES)),
+    **dict.fromkeys((live.events, router.model_events), (EVENT_STREAM,)),
+    **dict.fromkeys((metrics.metrics, ollama_models.root), (TEXT,)),
     batches.get_file_content: (FILE,),
-    delete: (),
+    ollama_models.delete: (),
 }
 _STATUSES: dict[Any, int] = {
-    **dict.fromkeys((load, unload), 202),
-    **dict.fromkeys((add_key, add_remote, add_worker), 201),
-    **dict.fromkeys((audio, unsupported, unsupported_blob, change_properties, act_on_slot), 501),
-    no_blob: 404,
+    **dict.fromkeys((status.load, status.unload), 202),
+    **dict.fromkeys((owner_routes.add_key, remote_routes.add_remote, remote_routes.add_worker), 201),
+    **dict.fromkeys(
+        (
+            audio.audio,
+            ollama_models.unsupported,
+            ollama_models.unsupported_blob,
+            properties.change_properties,
+            properties.act_on_slot,
+        ),
+        501,
+    ),
+    ollama_models.no_blob: 404,
 }
 _QUERIES: dict[Any, tuple[str, ...]] = {
-    list_responses: ("limit",),
-    list_input_items: ("limit", "after", "order"),
+    responses.list_responses: ("limit",),
+    responses.list_input_items: ("limit", "after", "order"),
     batches.list_files: ("limit", "after", "purpose"),
     batches.list_batches: ("limit", "after"),
-    remove_model: ("model",),
-    properties: ("model",),
-    slots: ("model", "fail_on_no_slot"),
-    get_log: ("lines",),
+    router.remove_model: ("model",),
+    properties.properties: ("model",),
+    properties.slots: ("model", "fail_on_no_slot"),
+    owner_routes.get_log: ("lines",),
 }
 _UNHEALTHY: dict[int | str, Any] = {503: {"description": "It does not answer now, and why", "content": {JSON: {}}}}
 _UPLOAD = form(file={"type": "string", "format": "binary"}, purpose={"enum": list(batches.PURPOSES)})
@@ -297,7 +271,7 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
         lambda: _n_slots(pool.main),
     )
     application.state.keys, application.state.origins = keys, origins
-    application.state.meters = Meters()
+    application.state.meters = meters.Meters()
     application.add_api_route("/docs", docs_page, methods=["GET"], include_in_schema=False)
     for method, path, handler in ROUTES:
         tag = _PROTOCOLS.get(handler.__module__.split(".")[2], "Slipstream")
@@ -322,7 +296,7 @@ def _add(
         status_code=_STATUSES.get(handler, 200),
         response_class=JSONResponse if JSON in kinds else Response,
         response_model=None,
-        responses=answers(path, kinds, _STATUSES.get(handler, 200)) | (_UNHEALTHY if handler is health else {}),
+        responses=answers(path, kinds, _STATUSES.get(handler, 200)) | (_UNHEALTHY if handler is status.health else {}),
         openapi_extra=extra,
         tags=[tag],
     )

@@ -15,7 +15,7 @@ from app.server.calls.model_pool import ModelPool
 from app.server.http.body import wants_facts
 from app.server.http.errors import refuse
 from app.server.http.sse import EventStream, encode_event
-from app.server.remotes.figures import RemoteFigures
+from app.server.remotes.figures import RemoteFigures, RemoteRequest
 from app.server.status import state_of
 from core.values.request import EmbedRequest
 from models.formatting.json_values import plain
@@ -60,23 +60,25 @@ async def _states(pool: ModelPool, figures: RemoteFigures, *, with_facts: bool) 
 
 def _requests(pool: ModelPool, figures: RemoteFigures) -> list[dict[str, Any]]:
     now = time.monotonic()
-    here = [_wire(live, host.name, now) for host, live in pool.live]
-    vectors = (_wire_vectors(one, host.name, now) for host in pool.hosts for one in host.bridge.asked)
-    here += [one for one in vectors if one is not None]
-    return here + [request.as_dict(now) for request in figures.live.values()]
+    here = [
+        {"id": live.request.id, "model": host.name, "who": live.who, "slot": live.slot}
+        | {"lane": live.request.lane.value, **_progress(live, now, is_running=live.slot is not None)}
+        for host, live in pool.live
+    ]
+    vectors = (_vectors(one, host.name, now) for host in pool.hosts for one in host.bridge.asked)
+    there = [
+        {"id": one.id, "model": one.to.name, "remote": one.to.remote.name, "slot": None}
+        | {"lane": one.lane.value, **_progress(one, now, is_running=one.has_slot)}
+        for one in figures.live.values()
+    ]
+    return [*here, *(one for one in vectors if one is not None), *there]
 
 
-def _wire(live: LiveRequest, model: str, now: float) -> dict[str, Any]:
-    """Return a request as it is listed; ``phase`` is waiting, prefill or decode."""
+def _progress(live: LiveRequest | RemoteRequest, now: float, *, is_running: bool) -> dict[str, Any]:
+    """Return how far a request is, as it is listed; ``phase`` is waiting, prefill or decode."""
     seconds = now - live.decoding_since if live.decoding_since is not None else 0.0
-    phase = "waiting" if live.slot is None else "prefill" if live.decoding_since is None else "decode"
     return {
-        "id": live.request.id,
-        "model": model,
-        "who": live.who,
-        "lane": live.request.lane.value,
-        "phase": phase,
-        "slot": live.slot,
+        "phase": "decode" if live.decoding_since is not None else "prefill" if is_running else "waiting",
         "n_prompt": live.n_prompt,
         "n_cached": live.n_cached,
         "n_generated": live.n_tokens,
@@ -85,7 +87,7 @@ def _wire(live: LiveRequest, model: str, now: float) -> dict[str, Any]:
     }
 
 
-def _wire_vectors(asked: AskedRequest, model: str, now: float) -> dict[str, Any] | None:
+def _vectors(asked: AskedRequest, model: str, now: float) -> dict[str, Any] | None:
     """Return a request for vectors or scores as it is listed; None for one of tokens, which lasts milliseconds."""
     if not isinstance(asked.request, EmbedRequest):
         return None

@@ -209,8 +209,8 @@ async def load(body: LoadBody, http: HttpRequest) -> Response:
 
 async def cancel_load(http: HttpRequest) -> Response:
     """End a load that goes on: no model is loaded then, and the calls that wait for it end with an error."""
-    pool = _pool(http)
-    return JSONResponse({"model": pool.main.name or None, "cancelled": pool.cancel_load()})
+    host = _pool(http).main
+    return JSONResponse({"model": host.name or None, "cancelled": host.cancel_load()})
 
 
 async def unload(body: UnloadBody, http: HttpRequest) -> Response:

@@ -121,11 +121,11 @@ def _store() -> RemoteStore:
 
 
 async def _ask(store: RemoteStore, remote: Remote) -> ModelList:
-    from app.server.remotes.upstream import ModelLists, Upstream
+    from app.server.remotes.upstream import Upstream
 
     upstream = Upstream(store)
     try:
-        return await ModelLists(upstream).ask(remote)
+        return await upstream.ask(remote)
     finally:
         await upstream.close()
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.anthropic.message_body import SENT_FIELDS, Block, MessageBody
-from app.server.calls.generation import new_id
-from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
+from app.server.calls.generation import ChoiceUpdate, new_id
+from app.server.chat.chat_call import ChatCall, ChatRun
+from app.server.chat.run import Reply, respond
 from app.server.http.errors import renamed
-from app.server.http.sse import EventStream, encode_named, while_connected
+from app.server.http.sse import encode_named, while_connected
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece
 
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "stop": "end_turn"}
@@ -24,9 +23,7 @@ _KINDS = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input
 async def create_message(body: MessageBody, http: HttpRequest) -> Response:
     """Answer the messages, as one object or as a stream of events."""
     call = ChatCall(body.chat(), http.app.state.pool, http.app.state.renderer)
-    if body.stream:
-        return EventStream(_stream(call))
-    return JSONResponse(await while_connected(http.receive, _answer(call)))
+    return await respond(http, call, MessageReply, streams=body.stream, names=SENT_FIELDS)
 
 
 async def count_tokens(body: MessageBody, http: HttpRequest) -> Response:
@@ -36,62 +33,44 @@ async def count_tokens(body: MessageBody, http: HttpRequest) -> Response:
         return JSONResponse({"input_tokens": await while_connected(http.receive, call.count_tokens())})
 
 
-@asynccontextmanager
-async def _running(call: ChatCall, *, streams: bool) -> AsyncIterator[ChatRun]:
-    """Run the call; what is wrong with it is told by the names of the message's fields."""
-    with renamed(SENT_FIELDS):
-        async with call.run(streams=streams) as run:
-            yield run
-
-
-async def _answer(call: ChatCall) -> dict[str, Any]:
-    async with _running(call, streams=False) as run:
-        reply = MessageReply(call, run)
-        async with aclosing(run.updates()) as batches:
-            async for batch in batches:
-                for update in batch:
-                    reply.events(update)
-        reply.end()
-        return reply.message()
-
-
-async def _stream(call: ChatCall) -> AsyncGenerator[bytes, None]:
-    async with _running(call, streams=True) as run:
-        reply = MessageReply(call, run)
-        async with aclosing(run.updates()) as batches:
-            async for batch in batches:
-                if said := b"".join(encode_named(event) for update in batch for event in reply.events(update)):
-                    yield said
-        yield b"".join(map(encode_named, reply.end()))
-
-
-class MessageReply:
+class MessageReply(Reply):
     """Builds a message's blocks from the pieces of a chat, and tells of each step as an event."""
 
-    def __init__(self, call: ChatCall, run: ChatRun) -> None:
-        self._call, self._choice = call, run.choices[0]
+    def __init__(self, run: ChatRun) -> None:
+        self._model, self._choice = run.name, run.choices[0]
         self._id = new_id("msg").replace("-", "_")
         self._blocks: list[Block] = []
         self._text: list[str] = []  # of the block that grows
         self._is_open = False
-        self._has_begun = False
 
-    def events(self, update: ChatUpdate) -> list[Block]:
+    def opening(self) -> bytes:
+        """Return the events that begin the stream."""
+        begun = self.message() | {"content": [], "stop_reason": None, "stop_sequence": None}
+        return encode_named({"type": "message_start", "message": begun}) + encode_named({"type": "ping"})
+
+    def take(self, update: ChoiceUpdate) -> None:
+        """Keep what is new."""
+        self.events(update)
+
+    def chunk(self, update: ChoiceUpdate) -> bytes:
+        """Keep what is new, and return the events that tell of it."""
+        return b"".join(map(encode_named, self.events(update)))
+
+    def events(self, update: ChoiceUpdate) -> list[Block]:
         """Keep what is new, and return what is to be told of it."""
-        events: list[Block] = []
-        if not self._has_begun:
-            self._has_begun = True
-            begun = self.message() | {"content": [], "stop_reason": None, "stop_sequence": None}
-            events = [{"type": "message_start", "message": begun}, {"type": "ping"}]
-        for piece in update.pieces:
-            events += self._take(piece)
-        return events
+        return [event for piece in update.pieces for event in self._take(piece)]
 
-    def end(self) -> list[Block]:
-        """Close what is open: the call is over."""
+    async def closing(self) -> bytes:
+        """Return the last events of the stream."""
         told = {"stop_reason": self._stop_reason, "stop_sequence": self._stop_sequence}
         usage = self.message()["usage"]
-        return [*self._close(), {"type": "message_delta", "delta": told, "usage": usage}, {"type": "message_stop"}]
+        end = [*self._close(), {"type": "message_delta", "delta": told, "usage": usage}, {"type": "message_stop"}]
+        return b"".join(map(encode_named, end))
+
+    async def whole(self) -> dict[str, Any]:
+        """Return the message."""
+        self._close()
+        return self.message()
 
     def message(self) -> dict[str, Any]:
         """Return the message as it stands."""
@@ -99,7 +78,7 @@ class MessageReply:
             "id": self._id,
             "type": "message",
             "role": "assistant",
-            "model": self._call.host.name,
+            "model": self._model,
             "content": list(self._blocks),
             "stop_reason": self._stop_reason,
             "stop_sequence": self._stop_sequence,

@@ -54,15 +54,12 @@ class RecordFolder:
         return True
 
 
-class FileStore:
-    """The files; their ids are made here."""
-
-    def __init__(self, folder: Path) -> None:
-        self._records = RecordFolder(folder)
+class FileStore(RecordFolder):
+    """The files, with what is known of each; their ids are made here."""
 
     def add(self, name: str, purpose: str, write: Callable[[BinaryIO], None]) -> Record:
         """Store what ``write`` writes as a new file. Raises OSError, and then keeps nothing."""
-        make_private(self._records.folder)
+        make_private(self.folder)
         record: Record = {
             "id": new_id("file"),
             "object": "file",
@@ -75,7 +72,7 @@ class FileStore:
         try:
             with path.open("xb") as file:
                 write(file)
-            self._records.put(record | {"bytes": path.stat().st_size})
+            self.put(record | {"bytes": path.stat().st_size})
         except OSError:
             path.unlink(missing_ok=True)
             raise
@@ -85,21 +82,13 @@ class FileStore:
         """Store the rest of ``source`` as a new file. Raises OSError."""
         return self.add(name, purpose, lambda file: shutil.copyfileobj(source, file))
 
-    def get(self, file_id: str) -> Record | None:
-        """Return what is known of a file; None where there is none."""
-        return self._records.get(file_id)
-
     def path(self, file_id: str) -> Path:
         """Return where the bytes of a file are; the id is one of ours."""
-        return self._records.folder / f"{file_id}.data"
+        return self.folder / f"{file_id}.data"
 
-    def all(self) -> list[Record]:
-        """Return what is known of all files, the newest first."""
-        return self._records.all()
-
-    def delete(self, file_id: str) -> bool:
+    def delete(self, record_id: str) -> bool:
         """Delete a file; False where there is none."""
-        if not self._records.delete(file_id):
-            return False
-        self.path(file_id).unlink(missing_ok=True)
-        return True
+        is_there = super().delete(record_id)
+        if is_there:
+            self.path(record_id).unlink(missing_ok=True)
+        return is_there

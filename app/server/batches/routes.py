@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import FileResponse, JSONResponse, Response
@@ -16,11 +15,10 @@ from app.server.batches.batch_runner import NOT_OVER, OPEN, BatchRunner
 from app.server.batches.file_store import FileStore, Record
 from app.server.calls.generation import new_id
 from app.server.calls.schemas import Text
-from app.server.http.body import Body, query_number
+from app.server.http.body import Body, asked_page
 from app.server.http.errors import ApiError, refuse
 
 PURPOSES = ("batch", "vision", "user_data")  # requests of a batch, and images that responses name
-_LISTED, _MOST_LISTED = 20, 100
 _TIMES = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
 
 
@@ -50,7 +48,7 @@ async def list_files(http: HttpRequest) -> Response:
     """List the files, the newest first."""
     found = await asyncio.to_thread(_files(http).all)
     purpose = http.query_params.get("purpose")
-    return JSONResponse(_page([one for one in found if purpose in (None, one["purpose"])], http))
+    return JSONResponse(asked_page(http, [one for one in found if purpose in (None, one["purpose"])]))
 
 
 async def get_file(file_id: str, http: HttpRequest) -> Response:
@@ -111,7 +109,7 @@ async def create_batch(body: BatchBody, http: HttpRequest) -> Response:
 
 async def list_batches(http: HttpRequest) -> Response:
     """List the batches, the newest first."""
-    page = _page(await asyncio.to_thread(_runner(http).batches.all), http)
+    page = asked_page(http, await asyncio.to_thread(_runner(http).batches.all))
     return JSONResponse(page | {"data": [_shown(record, http) for record in page["data"]]})
 
 
@@ -194,12 +192,3 @@ def _shown(record: Record, http: HttpRequest) -> Record:
 
 def _unknown(kind: str, record_id: str) -> ApiError:
     return refuse(404, f"There is no {kind} {record_id[:80]!r} here.", param=f"{kind}_id")
-
-
-def _page(records: Sequence[Record], http: HttpRequest) -> dict[str, Any]:
-    """Return the part of a list that ``after`` and ``limit`` ask for."""
-    limit, after = query_number(http, "limit", _LISTED, _MOST_LISTED), http.query_params.get("after")
-    begin = next((i + 1 for i, one in enumerate(records) if one["id"] == after), 0)
-    data = list(records[begin : begin + limit])
-    ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
-    return {"object": "list", "data": data, **ends, "has_more": len(records) > begin + limit}

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from starlette.requests import Request as HttpRequest
 
 from app.server.calls.engine_bridge import EngineBridge
+from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import RequestFailed, refuse
+from app.server.http.sse import while_connected
+from app.server.replies.pieces import Piece, Span
 from core.values.messages import (
     Answer,
     AnyRequest,
     Ended,
     FinishReason,
+    LoadedModel,
     PromptRead,
     PromptScored,
     RequestEvent,
@@ -39,6 +45,8 @@ class ChoiceUpdate:
     """What is new of one choice: that it has begun, what was read, text of how many tokens, their logprobs, its end.
 
     ``prompt_logprobs`` are those of the prompt's next tokens, ``drafted`` the spans of the text that were drafted.
+    ``pieces`` are what is certain once the text was taken apart, and ``spans`` the drafted ones of each, where they are
+    asked for. ``progress`` is how far a deep reply is before its answer begins.
     """
 
     index: int
@@ -46,15 +54,19 @@ class ChoiceUpdate:
     n_tokens: int = 0
     logprobs: list[TokenLogprob] = field(default_factory=list)
     prompt_logprobs: list[TokenLogprob] = field(default_factory=list)
-    drafted: list[tuple[int, int]] = field(default_factory=list)
+    drafted: list[Span] = field(default_factory=list)
     started: Started | None = None
     read: PromptRead | None = None
     end: Ended | None = None
+    pieces: Sequence[Piece] = ()
+    spans: Sequence[list[Span]] = ()
+    progress: dict[str, Any] | None = None
 
 
-async def generate(
-    bridge: EngineBridge, requests: Sequence[Request], *, streams: bool, prompt_field: str
-) -> AsyncGenerator[list[ChoiceUpdate], None]:
+Updates = AsyncGenerator[list[ChoiceUpdate], None]
+
+
+async def generate(bridge: EngineBridge, requests: Sequence[Request], *, streams: bool, prompt_field: str) -> Updates:
     """Run the requests; yield news of them as it comes.
 
     With ``streams`` False there is one list, with all. Raises RequestFailed at the first failure; whatever still
@@ -123,6 +135,28 @@ async def ask(bridge: EngineBridge, request: AnyRequest, kind: type[_Answer]) ->
     if ended.reason is FinishReason.CANCELLED:
         raise refuse(503, "The request was cancelled.", code="cancelled")
     return next(answer for answer in answers if isinstance(answer, kind))
+
+
+async def answered(
+    http: HttpRequest,
+    model: str | None,
+    request: AnyRequest,
+    kind: type[_Answer],
+    check: Callable[[LoadedModel], None] = lambda model: None,
+) -> tuple[_Answer, str]:
+    """Return the answer of the engine that has a model, and the model's name.
+
+    ``check`` raises what is wrong with the request for the loaded model. Raises ApiError.
+    """
+    pool: ModelPool = http.app.state.pool
+
+    async def answer() -> tuple[_Answer, str]:
+        async with pool.lease(model) as host:
+            assert host.model is not None
+            check(host.model)
+            return await ask(host.bridge, request, kind), host.name
+
+    return await while_connected(http.receive, answer())
 
 
 async def tokens_of(

@@ -88,17 +88,17 @@ class ModelHost:
         self.engine, self.bridge = engine, bridge
         self._own_settings = user_settings()
         self._draft_for = draft_for
-        self._draft = ChosenDraft()
+        self.draft = ChosenDraft()  # who drafts for the model, where that was decided here
         self._named = named
         # Models that have run with a named draft. If its file is gone later, the model is loaded without it.
         self._drafted: set[Path] = set()
         self.settings = settings
         # The scales for requests that give none.
         self.lora_scales = tuple(scale for _, scale in settings.lora)
-        self._entry: ModelEntry | None = None
+        self.entry: ModelEntry | None = None  # of the catalogue: the model that is loaded or being loaded
         self._loaded_with = ModelSettings()
-        self._model: LoadedModel | None = None
-        self._state = EngineState(EnginePhase.EMPTY)
+        self.model: LoadedModel | None = None  # kept while a dead engine is restarted
+        self.state = EngineState(EnginePhase.EMPTY)  # where the engine stands with ``entry``
         # States of an earlier load are still on their way when another begins: those of the last one count.
         self._n_loads = 0
         self._line: deque[Place] = deque()
@@ -108,7 +108,7 @@ class ModelHost:
         self._n_leases = 0
         self.used_at = time.monotonic()  # when a call began or ended last
         self._idle_seconds = settings.idle_unload
-        self._state_waiters: list[asyncio.Future[None]] = []
+        self._changed = asyncio.Event()  # set when the state changes; then there is another one
         self._loader = BackgroundThread("model-loader")
         self.is_closing = False
         # A load that is late must not start an engine after the last one was stopped.
@@ -117,24 +117,24 @@ class ModelHost:
 
     def load(self, entry: ModelEntry, *, again: bool = False) -> None:
         """Begin to load a model at once, whatever runs; ``again`` where it failed and a request tries once more."""
-        self._entry, self._model = entry, None
+        self.entry, self.model = entry, None
         self._unloads_next = False
         self._note_next = 0.0
         self._loaded_with = self.own
         self._n_loads += 1
-        self._state = EngineState(EnginePhase.LOADING, load=self._n_loads)
-        self._draft = ChosenDraft()
+        self.state = EngineState(EnginePhase.LOADING, load=self._n_loads)
+        self.draft = ChosenDraft()
         # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
         self._loader.submit(partial(self._load, entry, entry.path not in self._drafted, self._n_loads, again))
 
     def choose(self, entry: ModelEntry) -> None:
         """Take a model that the next call loads."""
-        self._entry = entry
+        self.entry = entry
 
     @property
     def adapters(self) -> tuple[str, ...]:
         """The files of the LoRA adapters of the loaded model."""
-        is_adapted = self._entry is not None and self._parts(self._entry) is not None
+        is_adapted = self.entry is not None and self._parts(self.entry) is not None
         return tuple(path for path, _ in self.settings.lora) if is_adapted else ()
 
     def lora_of(self, wanted: Sequence[LoraScale] | None) -> tuple[float, ...]:
@@ -156,7 +156,7 @@ class ModelHost:
     @property
     def own(self) -> ModelSettings:
         """What the user has set for the loaded model."""
-        return self._own_settings.of(self._entry.path) if self._entry is not None else ModelSettings()
+        return self._own_settings.of(self.entry.path) if self.entry is not None else ModelSettings()
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -191,8 +191,8 @@ class ModelHost:
             draft = self._draft_for(entry)
             for notice in draft.notices:
                 _log.warning("%s", notice)
-            if self._entry is entry:
-                self._draft = draft
+            if self.entry is entry:
+                self.draft = draft
             named, must_draft, uses_heads = draft.path, False, draft.uses_heads
         path = str(entry.path)
         fields = {
@@ -239,22 +239,17 @@ class ModelHost:
         self.bridge.attach(self.engine, self._on_state)
 
     @property
-    def entry(self) -> ModelEntry | None:
-        """The catalogue's entry of the model that is loaded or being loaded."""
-        return self._entry
-
-    @property
     def files(self) -> tuple[Path, ...]:
         """The files behind what is loaded: the model's, and those of its draft and its projector."""
-        if self._entry is None:
+        if self.entry is None:
             return ()
-        more = (self._model.draft_path, self._model.mmproj) if self._model is not None else ()
-        return (self._entry.path, *(Path(one) for one in more if one))
+        more = (self.model.draft_path, self.model.mmproj) if self.model is not None else ()
+        return (self.entry.path, *(Path(one) for one in more if one))
 
     @property
     def name(self) -> str:
         """The name of that model, or ""."""
-        return self._entry.name if self._entry is not None else ""
+        return self.entry.name if self.entry is not None else ""
 
     @property
     def n_waiting(self) -> int:
@@ -262,24 +257,9 @@ class ModelHost:
         return len(self._line)
 
     @property
-    def state(self) -> EngineState:
-        """Where the engine stands with ``entry``."""
-        return self._state
-
-    @property
     def seconds_to_retry(self) -> float:
         """In how many seconds a request may try again to load a model that failed."""
-        return max(self._state.retry_at - time.monotonic(), 0.0)
-
-    @property
-    def model(self) -> LoadedModel | None:
-        """Facts about the loaded model; kept while a dead engine is restarted."""
-        return self._model
-
-    @property
-    def draft(self) -> ChosenDraft:
-        """Who drafts for the model, where that was decided here; empty where the draft was named."""
-        return self._draft
+        return max(self.state.retry_at - time.monotonic(), 0.0)
 
     @property
     def is_idle(self) -> bool:
@@ -314,8 +294,8 @@ class ModelHost:
         are set for it now, is loaded anew.
         """
         self.used_at = time.monotonic()
-        anew = self._is_current(entry) and (bool(self._state.left_out) or not self._has_its_settings())
-        is_gone = self._state.phase in (EnginePhase.FAILED, EnginePhase.EMPTY)
+        anew = self._is_current(entry) and (bool(self.state.left_out) or not self._has_its_settings())
+        is_gone = self.state.phase in (EnginePhase.FAILED, EnginePhase.EMPTY)
         if self._is_current(entry) and is_gone and not self._is_kept_out:
             self.load(entry)
         elif not self._is_current(entry) or anew or self._line or self._is_kept_out:
@@ -338,7 +318,7 @@ class ModelHost:
         finally:
             self._is_kept_out = False
             if self._is_current(entry) and not self._line and not entry.path.exists():
-                self._entry = None
+                self.entry = None
             self._leave()
 
     def request_unload(self) -> None:
@@ -359,24 +339,19 @@ class ModelHost:
 
     async def until_loaded(self) -> None:
         """Wait while a model is being loaded."""
-        while self._state.phase is EnginePhase.LOADING and not self.is_closing:
-            await self._next_state()
-
-    async def _next_state(self) -> None:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._state_waiters.append(waiter)
-        await waiter
+        while self.state.phase is EnginePhase.LOADING and not self.is_closing:
+            await self._changed.wait()
 
     def _rest(self) -> None:
         """Unload the model where that was asked for and nobody uses it; else, begin to count its idle time."""
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
-        if self._n_leases or self._line or self.is_closing or self._state.phase is EnginePhase.EMPTY:
+        if self._n_leases or self._line or self.is_closing or self.state.phase is EnginePhase.EMPTY:
             return
         if self._unloads_next:
             self._unload()
-        elif self._idle_seconds is not None and self._model is not None:
+        elif self._idle_seconds is not None and self.model is not None:
             loop = asyncio.get_running_loop()
             self._idle_timer = loop.call_later(self._idle_seconds, self._unload_idle)
 
@@ -389,7 +364,7 @@ class ModelHost:
 
         No model is loaded then, and the next call begins anew.
         """
-        if self._state.phase not in (EnginePhase.LOADING, EnginePhase.RESTARTING):
+        if self.state.phase not in (EnginePhase.LOADING, EnginePhase.RESTARTING):
             return False
         self._unload("its load was cancelled")
         self._wake()
@@ -397,9 +372,9 @@ class ModelHost:
 
     def _unload(self, why: str = "nobody uses it") -> None:
         _log.info("%s leaves memory: %s", self.name, why)
-        self._unloads_next, self._model = False, None
+        self._unloads_next, self.model = False, None
         self._n_loads += 1
-        self._state = EngineState(EnginePhase.EMPTY, load=self._n_loads)
+        self.state = EngineState(EnginePhase.EMPTY, load=self._n_loads)
         self._loader.submit(partial(self._free, self._n_loads))
 
     def _free(self, number: int) -> None:
@@ -444,7 +419,7 @@ class ModelHost:
                     return
                 if change is not Change.OUT:
                     self.load(entry)
-                elif self._is_current(entry) and self._state.phase is not EnginePhase.EMPTY:
+                elif self._is_current(entry) and self.state.phase is not EnginePhase.EMPTY:
                     self._unload()
             self._is_kept_out = change is Change.OUT
             self._line.popleft()
@@ -457,38 +432,38 @@ class ModelHost:
         return all(getattr(now, name) == getattr(then, name) for name in _COUNT_AT_LOAD)
 
     def _is_current(self, entry: ModelEntry) -> bool:
-        return self._entry is not None and self._entry.path == entry.path
+        return self.entry is not None and self.entry.path == entry.path
 
     async def _ready(self) -> LoadedModel:
-        if self._entry is not None:
-            if self._state.phase is EnginePhase.EMPTY:
-                self.load(self._entry)
-            elif self._state.phase is EnginePhase.FAILED and not self.seconds_to_retry:
-                self.load(self._entry, again=True)
-        while self._model is None or self._state.phase is EnginePhase.FAILED:
-            if self._state.phase is EnginePhase.EMPTY:
+        if self.entry is not None:
+            if self.state.phase is EnginePhase.EMPTY:
+                self.load(self.entry)
+            elif self.state.phase is EnginePhase.FAILED and not self.seconds_to_retry:
+                self.load(self.entry, again=True)
+        while self.model is None or self.state.phase is EnginePhase.FAILED:
+            if self.state.phase is EnginePhase.EMPTY:
                 raise EngineUnavailable(Sentence("The load of the model was cancelled."))
-            if self._state.phase is EnginePhase.FAILED:
+            if self.state.phase is EnginePhase.FAILED:
                 # A model that does not fit now hardly fits in a second: a client shall not try it again by itself.
-                retry_after = self.seconds_to_retry if self._state.n_deaths else None
-                raise EngineUnavailable(self._state.problem or Sentence("The model could not be loaded."), retry_after)
+                retry_after = self.seconds_to_retry if self.state.n_deaths else None
+                raise EngineUnavailable(self.state.problem or Sentence("The model could not be loaded."), retry_after)
             if self.is_closing:
                 raise EngineUnavailable(LEAVING)
-            await self._next_state()
-        return self._model
+            await self._changed.wait()
+        return self.model
 
     def _on_state(self, state: EngineState) -> None:
         if state.load != self._n_loads:
             return
-        self._state = state
+        self.state = state
         if state.model is not None:
-            if state.model != self._model:  # an engine that was started again is no use of its model
+            if state.model != self.model:  # an engine that was started again is no use of its model
                 for notice in state.model.notices:
                     _log.warning("%s", notice)
                 self._note_use()
-            self._model = state.model
-            if self._entry is not None:
-                self._drafted.add(self._entry.path)
+            self.model = state.model
+            if self.entry is not None:
+                self._drafted.add(self.entry.path)
         self._wake()
         self._rest()
         if state.phase is EnginePhase.FAILED:
@@ -497,12 +472,10 @@ class ModelHost:
     def _note_use(self) -> None:
         """Remember that the model is in use, now and then and not on the event loop."""
         now = time.monotonic()
-        if self._entry is not None and now >= self._note_next and not self.is_closing:
+        if self.entry is not None and now >= self._note_next and not self.is_closing:
             self._note_next = now + _NOTE_SECONDS
-            self._loader.submit(partial(note_use, self._entry.path))
+            self._loader.submit(partial(note_use, self.entry.path))
 
     def _wake(self) -> None:
-        waiters, self._state_waiters = self._state_waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -192,10 +192,6 @@ class ModelPool:
             host.leave_after(self._stay(host))
         return entry
 
-    def cancel_load(self) -> bool:
-        """End the load of the chosen model; as ``ModelHost.cancel_load``."""
-        return self.main.cancel_load()
-
     async def request_unload(self, name: str | None = None) -> ModelEntry:
         """Unload a model as soon as no call has it; the next call loads it again.
 

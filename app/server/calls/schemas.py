@@ -19,7 +19,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from app.server.calls.constraints import (
+from app.server.calls.speed import wanted_speed
+from app.server.http.body import Body, LenientBody, WholeNumbers
+from app.server.replies.constraints import (
     ANY_ARGUMENTS,
     LOOSE,
     NO_ARGUMENTS,
@@ -29,8 +31,6 @@ from app.server.calls.constraints import (
     grammar_of,
     written,
 )
-from app.server.calls.speed import wanted_speed
-from app.server.http.body import Body, LenientBody, WholeNumbers
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat, ReplySpeed, SamplingParams
@@ -284,6 +284,13 @@ class GenerationBody(WholeNumbers):
     @abstractmethod
     def n_top_logprobs(self) -> int | None:
         """How many alternatives are listed for each token; None without logprobs. Raises BadRequest."""
+
+    def agreed(self, *names: str) -> Any:
+        """Return what fields that mean the same hold, None where none is sent; raises BadRequest where they differ."""
+        sent = {getattr(self, name) for name in names} - {None}
+        if len(sent) > 1:
+            raise BadRequest(f"{' and '.join(names)} differ: send one of them.", param=names[0])
+        return sent.pop() if sent else None
 
     @property
     def n_choices(self) -> int:
@@ -636,10 +643,8 @@ class ChatCompletionBody(GenerationBody):
     @property
     def token_limit(self) -> int | None:
         """How many tokens may be generated, or None; raises BadRequest when two limits differ."""
-        limits = {limit for limit in (self.max_tokens, self.max_completion_tokens) if limit is not None}
-        if len(limits) > 1:
-            raise BadRequest("max_tokens and max_completion_tokens differ: send one of them.", param="max_tokens")
-        return limits.pop() if limits else None
+        limit: int | None = self.agreed("max_tokens", "max_completion_tokens")
+        return limit
 
     @property
     def n_top_logprobs(self) -> int | None:
@@ -671,14 +676,11 @@ class ChatCompletionBody(GenerationBody):
     @property
     def thinking_budget(self) -> int | None:
         """How many tokens the model may think: -1 for any number, None if not said. Raises BadRequest if two differ."""
-        budgets = {budget for budget in (self.reasoning_budget, self.thinking_budget_tokens) if budget is not None}
-        if len(budgets) > 1:
-            message = "reasoning_budget and thinking_budget_tokens differ: send one of them."
-            raise BadRequest(message, param="reasoning_budget")
-        if not budgets:
-            is_off = self.enable_thinking is False or (self.enable_thinking is None and self.reasoning_effort == "none")
-            return 0 if is_off else None
-        return budgets.pop()
+        budget: int | None = self.agreed("reasoning_budget", "thinking_budget_tokens")
+        if budget is not None:
+            return budget
+        is_off = self.enable_thinking is False or (self.enable_thinking is None and self.reasoning_effort == "none")
+        return 0 if is_off else None
 
     def template_variables(self, marks: Sequence[str] = ()) -> dict[str, Any]:
         """Return what the chat template reads, with one of ``marks`` in the place of each image."""
@@ -753,7 +755,7 @@ def _is_prompt(value: Any) -> bool:
 
 
 class LoadBody(Body):
-    """The body of POST /slipstream/load."""
+    """The body of routes that take a model's name and nothing else."""
 
     model: str = Field(min_length=1)
 

@@ -1,4 +1,4 @@
-"""The one call behind every protocol's chat: messages in, pieces of replies out; and deep replies.
+"""The one call behind every protocol: messages or prompts in, pieces of replies out; and deep replies.
 
-Begin with ``call.py``.
+Begin with ``call.py``, then ``run.py``.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, get_args
 
@@ -13,6 +13,7 @@ from app.server.http.errors import from_validation, refuse, renamed
 from models.formatting.json_values import plain
 
 _MOST_DIGITS = 6
+LISTED, MOST_LISTED = 20, 100  # where a query does not say how many, and at most
 
 
 class Body(BaseModel):
@@ -72,6 +73,19 @@ def query_number(http: HTTPConnection, name: str, usual: int, most: int) -> int:
     if not is_number or int(text) < 1:
         raise refuse(400, f"{name} must be a number from 1 to {most}.", param=name)
     return min(int(text), most)
+
+
+def asked_page(http: HTTPConnection, listed: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the part of a list that ``after`` and ``limit`` of the query ask for. Raises ApiError."""
+    limit, after = query_number(http, "limit", LISTED, MOST_LISTED), http.query_params.get("after")
+    begin = next((i + 1 for i, one in enumerate(listed) if one.get("id") == after), 0)
+    return page(listed[begin : begin + limit], has_more=len(listed) > begin + limit)
+
+
+def page(data: Sequence[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
+    """Return a part of a list in OpenAI's shape."""
+    ids = [one.get("id") for one in data] or [None]
+    return {"object": "list", "data": list(data), "first_id": ids[0], "last_id": ids[-1], "has_more": has_more}
 
 
 def wants_facts(http: HTTPConnection) -> bool:

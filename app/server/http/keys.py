@@ -47,7 +47,3 @@ class ApiKeys:
         if self._endpoint_key is not None and secrets.compare_digest(sent, self._endpoint_key):
             return ENDPOINT
         return "" if is_given else None
-
-    def note_use(self, name: str) -> None:
-        """Remember that a key with a name was used; may write a file."""
-        self.store.note_use(name)

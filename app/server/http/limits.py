@@ -328,7 +328,7 @@ class BearerAuth:
         name = self._name(scope)
         if name is not None or scope["path"] in OPEN_PATHS or not self._keys.is_needed:
             if name:
-                asyncio.get_running_loop().run_in_executor(None, self._keys.note_use, name)
+                asyncio.get_running_loop().run_in_executor(None, self._keys.store.note_use, name)
             caller.set(name or None)
             await self._app(scope, receive, send)
             return

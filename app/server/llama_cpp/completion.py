@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from fastapi import Request as HttpRequest
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field, field_validator, model_validator
 
-from app.server.calls.call import Begun, Call
 from app.server.calls.generation import ChoiceUpdate, tokens_of
 from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text
-from app.server.http.sse import EventStream, encode_event, while_connected
+from app.server.chat.call import Call
+from app.server.chat.run import Choice, EngineRun, Reply, respond
+from app.server.http.sse import encode_event
 from app.server.llama_cpp.properties import settings_of
-from app.server.openai.timings import LOWEST, prompt_progress, timings, timings_so_far
+from app.server.openai.timings import prompt_progress, timings, timings_so_far, token_logprob
+from app.server.replies.pieces import ContentText, Piece
 from core.values.errors import BadRequest
-from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, Receipt, Started, TokenLogprob
-from core.values.request import MAX_TOP_LOGPROBS, ReplySpeed
+from core.values.messages import Ended, FinishReason, LoadedModel, Receipt, TokenLogprob
+from core.values.request import MAX_TOP_LOGPROBS
 
 _NEVER = -100.0  # a logit bias that leaves a token no chance
 
@@ -77,10 +79,8 @@ class LlamaBody(GenerationBody):
     @property
     def token_limit(self) -> int | None:
         """How many tokens may be generated; None for as many as there is room for."""
-        limits = {limit for limit in (self.n_predict, self.max_tokens) if limit is not None}
-        if len(limits) > 1:
-            raise BadRequest("n_predict and max_tokens differ: send one of them.", param="n_predict")
-        return next((limit for limit in limits if limit >= 0), None)
+        limit: int | None = self.agreed("n_predict", "max_tokens")
+        return limit if limit is not None and limit >= 0 else None
 
     @property
     def n_choices(self) -> int:
@@ -135,26 +135,22 @@ def _is_token(value: Any) -> bool:
 
 async def completion(body: LlamaBody, http: HttpRequest) -> Response:
     """Continue the prompt, as one object or as a stream."""
-    return await respond(LlamaCall(body, http.app.state.pool), http)
+    return await reply_to(LlamaCall(body, http.app.state.pool), http)
 
 
-async def respond(call: LlamaCall, http: HttpRequest) -> Response:
+async def reply_to(call: LlamaCall, http: HttpRequest) -> Response:
     """Run the call and answer as one object, as a list of them for several texts, or as a stream."""
-    if call.body.stream:
-        return EventStream(_stream(call))
-    return JSONResponse(await while_connected(http.receive, _answer(call)))
+    return await respond(http, call, partial(LlamaReply, call.body), streams=call.body.stream)
 
 
 class LlamaCall(Call[LlamaBody]):
     """One call of the route."""
 
-    PROMPT_FIELD = "prompt"
     ID_PREFIX = "llama"
 
     def check(self) -> None:
         """Raise BadRequest for what cannot be answered, whatever the model is."""
-        if self.body.wanted_speed is ReplySpeed.DEEP:
-            raise BadRequest("speed deep is for chats: send messages to /v1/chat/completions.", param="speed")
+        super().check()
         n_requests = len(self.body.prompts) * self.body.n_choices
         if not 1 <= n_requests <= MAX_CHOICES:
             raise BadRequest(f"At most {MAX_CHOICES} texts are written at once, not {n_requests}.", param="prompt")
@@ -172,112 +168,112 @@ class LlamaCall(Call[LlamaBody]):
             return ids
         return await tokens_of(self.host.bridge, *prompt, add_special=True)
 
-
-async def _answer(call: LlamaCall) -> Any:
-    async with call.begun() as begun:
-        reply = LlamaReply(call, begun)
-        async with aclosing(call.updates(begun.requests, streams=reply.watches)) as batches:
-            async for batch in batches:
-                for news in batch:
-                    reply.take(news)
-        texts = [reply.whole(index) for index in range(len(begun.requests))]
-        return texts[0] if len(texts) == 1 else texts
-
-
-async def _stream(call: LlamaCall) -> AsyncGenerator[bytes, None]:
-    async with call.begun() as begun:
-        reply = LlamaReply(call, begun)
-        async with aclosing(call.updates(begun.requests, streams=True)) as batches:
-            async for batch in batches:
-                if chunk := b"".join(reply.chunk(news) for news in batch):
-                    yield chunk
+    def choice(self) -> LlamaChoice:
+        """Return what keeps one text."""
+        return LlamaChoice(n_indent=self.body.n_indent or 0, most_ms=self.body.t_max_predict_ms or 0.0)
 
 
 @dataclass(slots=True)
-class _LlamaText:
-    """What has come of one text so far."""
+class LlamaChoice(Choice):
+    """A text that may end at a line with less indentation than ``n_indent``, or when its time is over."""
 
-    pieces: list[str] = field(default_factory=list)
-    logprobs: list[TokenLogprob] = field(default_factory=list)
-    n_tokens: int = 0
-    started: Started | None = None
-    first_at: float | None = None
+    n_indent: int = 0
+    most_ms: float = 0.0
     line: str = ""  # what has come of the last line
     has_new_line: bool = False
-    is_enough: bool = False  # by its time or its indentation
-    end: Ended | None = None
-
-
-class LlamaReply:
-    """Puts what comes of one call into llama-server's shapes, and ends texts that have enough."""
-
-    def __init__(self, call: LlamaCall, begun: Begun) -> None:
-        self._call, self._requests, self._model = call, begun.requests, begun.model
-        self._body = call.body
-        self._texts = [_LlamaText() for _ in begun.requests]
+    is_enough: bool = False
 
     @property
-    def watches(self) -> bool:
-        """True where a text may end by its time or its indentation: it is looked at as it comes."""
-        return bool(self._body.t_max_predict_ms or self._body.n_indent)
+    def is_followed(self) -> bool:
+        """Whether it must be looked at as it comes."""
+        return bool(self.n_indent or self.most_ms)
 
-    def take(self, news: ChoiceUpdate) -> str:
-        """Keep what is new of a text; return what may be shown of it."""
-        text = self._texts[news.index]
-        if news.started is not None:
-            text.started = news.started
-        text.n_tokens += news.n_tokens
-        text.logprobs += news.logprobs
-        if text.n_tokens and text.first_at is None:
-            text.first_at = time.monotonic()
-        shown = "" if text.is_enough else self._until_enough(text, news.text)
-        text.pieces.append(shown)
-        text.end = news.end
-        if text.is_enough and news.end is None:
-            self._call.host.bridge.cancel(self._requests[news.index].id)
-        return shown
+    @property
+    def has_enough(self) -> bool:
+        """True where it is to end, and still runs."""
+        return self.is_enough and self.end is None
 
-    def chunk(self, news: ChoiceUpdate) -> bytes:
+    def _parsed(self, news: ChoiceUpdate) -> list[Piece]:
+        shown = "" if self.is_enough else self._until_enough(news.text)
+        return [ContentText(shown)] if shown else []
+
+    def _until_enough(self, news: str) -> str:
+        if not self.is_followed:
+            return news
+        shown = []
+        for line in news.splitlines(keepends=True):
+            self.line += line
+            indent = len(self.line) - len(self.line.lstrip(" \t"))
+            if self.has_new_line and indent < self.n_indent and self.line.strip():
+                self.is_enough = True
+                break
+            shown.append(line)
+            if line.endswith("\n"):
+                self.line, self.has_new_line = "", True
+        if self.most_ms and self.has_new_line and self.first_at is not None:
+            self.is_enough |= (time.monotonic() - self.first_at) * 1_000 > self.most_ms
+        return "".join(shown)
+
+
+class LlamaReply(Reply):
+    """Puts what comes of one call into llama-server's shapes."""
+
+    def __init__(self, body: LlamaBody, run: EngineRun) -> None:
+        self._body, self._run = body, run
+
+    def chunk(self, update: ChoiceUpdate) -> bytes:
         """Return the event for what is new of a text."""
-        shown, text = self.take(news), self._texts[news.index]
+        choice = self._run.choices[update.index]
+        shown = "".join(piece.text for piece in update.pieces if isinstance(piece, ContentText))
         event: dict[str, Any] = {
-            "index": news.index,
+            "index": update.index,
             "content": "",
             "tokens": [],
             "stop": False,
             "id_slot": -1,
-            "tokens_predicted": text.n_tokens,
-            "tokens_evaluated": text.started.n_prompt if text.started is not None else 0,
+            "tokens_predicted": choice.n_tokens,
+            "tokens_evaluated": choice.started.n_prompt if choice.started is not None else 0,
         }
-        if news.read is not None:
-            event["prompt_progress"] = prompt_progress(news.read)
-        if news.end is not None:
+        if update.read is not None:
+            event["prompt_progress"] = prompt_progress(update.read)
+        new = {"content": shown, "tokens": self._ids(update.logprobs)}
+        if update.end is not None:
             # Where all of it comes at once, what was read is still told.
-            told = b"" if news.read is None else encode_event(event)
-            return told + encode_event(self.whole(news.index) | {"content": shown, "tokens": self._ids(news.logprobs)})
-        if not shown and not news.logprobs and news.read is None:
+            told = b"" if update.read is None else encode_event(event)
+            return told + encode_event(self._text(update.index) | new)
+        if not shown and not update.logprobs and update.read is None:
             return b""
-        event |= {"content": shown, "tokens": self._ids(news.logprobs)}
-        if self._body.n_probs and news.logprobs:
-            event["completion_probabilities"] = [_probability(one) for one in news.logprobs]
-        if self._body.timings_per_token and text.first_at is not None:
-            event["timings"] = timings_so_far(text.n_tokens, text.started, text.first_at)
+        event |= new
+        if self._body.n_probs and update.logprobs:
+            event["completion_probabilities"] = [token_logprob(one, with_ids=True) for one in update.logprobs]
+        if self._body.timings_per_token and choice.first_at is not None:
+            event["timings"] = timings_so_far(choice.n_tokens, choice.started, choice.first_at)
         return encode_event(event)
 
-    def whole(self, index: int) -> dict[str, Any]:
+    async def closing(self) -> bytes:
+        """Return nothing: each text has said that it is over."""
+        return b""
+
+    async def whole(self) -> Any:
+        """Return the object of the text, or a list of several."""
+        texts = [self._text(index) for index in range(len(self._run.choices))]
+        return texts[0] if len(texts) == 1 else texts
+
+    def _text(self, index: int) -> dict[str, Any]:
         """Return the object of a text that has ended."""
-        text, request = self._texts[index], self._requests[index]
-        end = text.end or Ended(request.id, FinishReason.CANCELLED)
+        choice, request = self._run.choices[index], self._run.requests[index]
+        end = choice.end or Ended(request.id, FinishReason.CANCELLED)
         receipt: Receipt = end.receipt
-        content = "".join(text.pieces)
-        stop_type = _stop_type(text, end)
+        content = choice.text
+        is_limited = end.reason is FinishReason.LENGTH or (isinstance(choice, LlamaChoice) and choice.is_enough)
+        stop_type = "limit" if is_limited else "word" if end.stop else "eos"
         found: dict[str, Any] = {
             "index": index,
             "content": content,
-            "tokens": self._ids(text.logprobs),
+            "tokens": self._ids(choice.logprobs),
             "id_slot": -1,
             "stop": True,
-            "model": self._call.host.name,
+            "model": self._run.name,
             "tokens_predicted": receipt.n_generated,
             "tokens_evaluated": receipt.n_prompt,
             "generation_settings": settings_of(request.sampling, request),
@@ -290,52 +286,17 @@ class LlamaReply:
             "timings": timings([receipt]),
         }
         if self._body.n_probs:
-            found["completion_probabilities"] = [_probability(one) for one in text.logprobs]
+            found["completion_probabilities"] = [token_logprob(one, with_ids=True) for one in choice.logprobs]
         return _only(found, self._body.response_fields)
-
-    def _until_enough(self, text: _LlamaText, news: str) -> str:
-        """Return what may still be shown. A text may end at a line with less indentation, or when its time is over."""
-        if not self.watches:
-            return news
-        shown = []
-        for line in news.splitlines(keepends=True):
-            text.line += line
-            wanted = self._body.n_indent or 0
-            indent = len(text.line) - len(text.line.lstrip(" \t"))
-            if text.has_new_line and indent < wanted and text.line.strip():
-                text.is_enough = True
-                break
-            shown.append(line)
-            if line.endswith("\n"):
-                text.line, text.has_new_line = "", True
-        limit = self._body.t_max_predict_ms
-        if limit and text.has_new_line and text.first_at is not None:
-            text.is_enough |= (time.monotonic() - text.first_at) * 1_000 > limit
-        return "".join(shown)
 
     def _ids(self, logprobs: Sequence[TokenLogprob]) -> list[int]:
         return [one.chosen.token for one in logprobs] if self._body.return_tokens else []
-
-
-def _stop_type(text: _LlamaText, end: Ended) -> str:
-    if text.is_enough or end.reason is FinishReason.LENGTH:
-        return "limit"
-    return "word" if end.stop else "eos"
 
 
 def _n_kept(receipt: Receipt, stop_type: str) -> int:
     """Return how many tokens the slot keeps. The last one is chosen and not evaluated; an end is no token here."""
     is_last_open = stop_type != "eos" and receipt.n_generated > 0
     return receipt.n_prompt + receipt.n_generated - is_last_open
-
-
-def _probability(one: TokenLogprob) -> dict[str, Any]:
-    return _wire(one.chosen) | {"top_logprobs": [_wire(other) for other in one.top]}
-
-
-def _wire(one: Logprob) -> dict[str, Any]:
-    text = one.piece.decode("utf-8", "replace")
-    return {"id": one.token, "token": text, "bytes": list(one.piece), "logprob": max(one.logprob, LOWEST)}
 
 
 def _only(found: dict[str, Any], wanted: list[str] | None) -> dict[str, Any]:

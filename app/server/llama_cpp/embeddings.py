@@ -12,22 +12,22 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 from pydantic import Field, model_validator
 
-from app.server.calls.generation import new_id
+from app.server.calls.generation import answered, new_id
 from app.server.calls.schemas import Text
 from app.server.http.body import LenientBody
 from app.server.http.errors import renamed
 from app.server.openai.embeddings import (
     MAX_INPUTS,
+    Vectors,
     VectorsBody,
     base64_of,
     floats_of,
     inputs_of,
     json_response,
-    vectors_of,
 )
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import EUCLIDEAN, EmbedRequest
+from core.values.request import EUCLIDEAN, Embedded, EmbedRequest
 
 
 class EmbeddingBody(VectorsBody):
@@ -51,7 +51,7 @@ async def embedding(body: EmbeddingBody, http: HttpRequest) -> Response:
     """Return a list with the vectors of each input: one, or with pooling none one of each token."""
     request = EmbedRequest(new_id("embd"), body.content, norm=body.embd_normalize, lane=body.lane)
     with renamed({"input": "content" if body.input is None else "input"}):
-        found = await vectors_of(http, request, body.model)
+        found = Vectors(*await answered(http, body.model, request, Embedded))
     write = base64_of if body.encoding_format == "base64" else floats_of
     answers = [[write(vector) for vector in vectors] for vectors in found.answer.vectors]
     return json_response([{"index": index, "embedding": vectors} for index, vectors in enumerate(answers)])
@@ -99,7 +99,7 @@ async def rerank(body: RerankBody, http: HttpRequest) -> Response:
     given = body.given
     request = EmbedRequest(new_id("rank"), given, query=body.query, lane=body.lane)
     with renamed({"input": "documents" if body.texts is None else "texts"}):
-        found = await vectors_of(http, request, body.model, _check)
+        found = Vectors(*await answered(http, body.model, request, Embedded, _check))
     scores = [floats_of(one[0])[0] for one in found.answer.vectors]
     if not body.raw_scores:
         scores = [0.5 + math.tanh(score / 2) / 2 for score in scores]

@@ -10,10 +10,9 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from app.server.calls.generation import tokens_of
-from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import PromptInput, Text
 from app.server.http.body import LenientBody
-from app.server.llama_cpp.completion import LlamaBody, LlamaCall, respond
+from app.server.llama_cpp.completion import LlamaBody, LlamaCall, reply_to
 from core.values.errors import BadRequest
 from core.values.messages import FillInTheMiddle, LoadedModel
 
@@ -42,16 +41,13 @@ class InfillBody(LlamaBody):
 
 async def infill(body: InfillBody, http: HttpRequest) -> Response:
     """Fill in the middle, as one object or as a stream."""
-    return await respond(InfillCall(body, http.app.state.pool), http)
+    return await reply_to(InfillCall(body, http.app.state.pool), http)
 
 
 class InfillCall(LlamaCall):
     """One call of the route."""
 
     body: InfillBody
-
-    def __init__(self, body: InfillBody, pool: ModelPool) -> None:
-        super().__init__(body, pool)
 
     async def prompts(self, model: LoadedModel) -> Sequence[PromptInput]:
         """Return the prompt: other files, then what stands before and behind the cursor, cut to what has room."""

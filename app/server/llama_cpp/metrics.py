@@ -130,7 +130,7 @@ class _RemoteMetrics(Collector):
             fallbacks.add_metric([remote], count)
         yield fallbacks
         running = GaugeMetricFamily("slipstream:remote_requests_processing", "Requests there now.", labels=["remote"])
-        counts = Counter(request.remote for request in self._figures.live.values())
+        counts = Counter(request.to.remote.name for request in self._figures.live.values())
         for remote, count in sorted(counts.items()):
             running.add_metric([remote], count)
         yield running

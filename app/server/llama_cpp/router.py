@@ -9,15 +9,14 @@ from typing import Any
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
-from pydantic import Field
 
 from app.server.calls.model_pool import ModelPool
-from app.server.http.body import Body
+from app.server.calls.schemas import LoadBody
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import PING, EventStream, encode_event, while_connected
 from app.server.library.pulls import Pull, PullState, asked, begin, meant, remove, state_of, states
 from app.server.library.worker import LibraryWorker
-from app.server.remotes.chat import model_at_remote
+from app.server.remotes.exchange import model_at_remote
 from core.values.messages import EnginePhase
 from models.download.progress import DownloadPhase
 
@@ -33,19 +32,13 @@ _STATUSES = {
 _STAGE = "text_model"  # the parts of a load are not told apart here
 
 
-class RouterModelBody(Body):
-    """The body of the routes that take one."""
-
-    model: str = Field(min_length=1)
-
-
-async def load_model(body: RouterModelBody, http: HttpRequest) -> Response:
+async def load_model(body: LoadBody, http: HttpRequest) -> Response:
     """Begin to load a model; GET /models says when it is there."""
     await _pool(http).request_load(body.model)
     return _done()
 
 
-async def unload_model(body: RouterModelBody, http: HttpRequest) -> Response:
+async def unload_model(body: LoadBody, http: HttpRequest) -> Response:
     """Unload a model as soon as no call has it, or cancel its download."""
     try:
         await _pool(http).request_unload(body.model)
@@ -57,7 +50,7 @@ async def unload_model(body: RouterModelBody, http: HttpRequest) -> Response:
     return _done()
 
 
-async def download_model(body: RouterModelBody, http: HttpRequest) -> Response:
+async def download_model(body: LoadBody, http: HttpRequest) -> Response:
     """Begin to download a model, OWNER/REPOSITORY:QUANTISATION; GET /models/sse says how far it is."""
     there = await model_at_remote(http, body.model)
     pull = None if there else await while_connected(http.receive, meant(_library(http), _pool(http), body.model))

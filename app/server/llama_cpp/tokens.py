@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.generation import ask, new_id
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.generation import answered, new_id
 from app.server.calls.schemas import ChatCompletionBody, Text
-from app.server.chat.call import ChatCall
+from app.server.chat.chat_call import ChatCall
 from app.server.http.body import LenientBody
 from app.server.http.sse import while_connected
-from core.values.messages import Answer
 from core.values.request import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
-
-_Answer = TypeVar("_Answer", bound=Answer)
 
 
 class TokenizeBody(LenientBody):
@@ -40,7 +36,7 @@ async def tokenize(body: TokenizeBody, http: HttpRequest) -> Response:
     """Return the tokens of a text, with their pieces where they are wanted."""
     parts = (body.content,) if isinstance(body.content, str) else tuple(body.content)
     request = TokenizeRequest(new_id("tokens"), parts, bool(body.add_special), body.parse_special is not False)
-    answer = await _answer(http, body.model, request, Tokenized)
+    answer, _ = await answered(http, body.model, request, Tokenized)
     if not body.with_pieces:
         return JSONResponse({"tokens": list(answer.tokens)})
     pairs = zip(answer.tokens, answer.pieces, strict=True)
@@ -49,7 +45,8 @@ async def tokenize(body: TokenizeBody, http: HttpRequest) -> Response:
 
 async def detokenize(body: DetokenizeBody, http: HttpRequest) -> Response:
     """Return the text of tokens."""
-    answer = await _answer(http, body.model, DetokenizeRequest(new_id("text"), tuple(body.tokens)), Detokenized)
+    request = DetokenizeRequest(new_id("text"), tuple(body.tokens))
+    answer, _ = await answered(http, body.model, request, Detokenized)
     return JSONResponse({"content": answer.text})
 
 
@@ -58,22 +55,10 @@ async def apply_template(body: ChatCompletionBody, http: HttpRequest) -> Respons
     call = ChatCall(body, http.app.state.pool, http.app.state.renderer)
 
     async def prompt() -> Any:
-        async with call.begun() as begun:
-            return begun.requests[0].prompt
+        async with call.begun() as (_, requests):
+            return requests[0].prompt
 
     return JSONResponse({"prompt": await while_connected(http.receive, prompt())})
-
-
-async def _answer(
-    http: HttpRequest, model: str | None, request: TokenizeRequest | DetokenizeRequest, kind: type[_Answer]
-) -> _Answer:
-    pool: ModelPool = http.app.state.pool
-
-    async def answer() -> _Answer:
-        async with pool.lease(model) as host:
-            return await ask(host.bridge, request, kind)
-
-    return await while_connected(http.receive, answer())
 
 
 def _piece(piece: bytes) -> str | list[int]:

@@ -8,19 +8,17 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 
 from app import __version__
-from app.server.calls.call import Begun
-from app.server.calls.model_host import ModelHost
 from app.server.calls.schemas import ChatCompletionBody, CompletionBody
-from app.server.chat.call import ChatCall, ChatChoice, ChatRun
 from app.server.chat.model_card import facts_of
+from app.server.chat.run import Choice
 from app.server.openai import chat
 from app.server.openai import completions as texts
 from app.server.openai import embeddings as vectors
 from app.server.openai.chat import ChatReply
-from app.server.openai.completions import CompletionCall, TextChoice, TextReply
+from app.server.openai.completions import TextReply
 from app.server.openai.embeddings import EmbeddingsBody
-from app.server.openai.timings import ReplyChoice
-from core.values.messages import FinishReason, LoadedModel
+from app.server.openai.timings import OpenAiReply
+from core.values.messages import Ended, FinishReason
 
 
 class TextBody(CompletionBody):
@@ -34,12 +32,12 @@ class TextBody(CompletionBody):
 
 async def chat_completions(body: ChatCompletionBody, http: HttpRequest) -> Response:
     """Answer the messages, as one object or as a stream."""
-    return await chat.respond(body, http, MeasuredChat)
+    return await chat.reply_with(MeasuredChat, body, http)
 
 
 async def completions(body: TextBody, http: HttpRequest) -> Response:
     """Continue the prompts, as one object or as a stream."""
-    return await texts.respond(body, http, MeasuredText)
+    return await texts.reply_with(MeasuredText, body, http)
 
 
 async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
@@ -47,12 +45,22 @@ async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
     return await vectors.embeddings(body, http)
 
 
-class _Measured:
-    """The blocks that these routes add to an answer, and to the last chunk of a choice."""
+class _Measured(OpenAiReply):
+    """An answer with the blocks that these routes add to it, and to the last chunk of a choice."""
 
-    def __init__(self, host: ModelHost, model: LoadedModel) -> None:
-        facts = facts_of(host.entry) if host.entry is not None else None
-        self._blocks = {
+    def _cost(self) -> dict[str, Any]:
+        return super()._cost() | self._of(self._choices[0])
+
+    def _chunk(self, index: int, content: dict[str, Any], *told: Any, **more: Any) -> bytes:
+        if more.get("finish_reason") is not None:
+            more |= self._of(self._choices[index])
+        return super()._chunk(index, content, *told, **more)
+
+    def _of(self, choice: Choice) -> dict[str, Any]:
+        """Return the blocks for a choice; what it measured once it has ended."""
+        entry, model = self._call.host.entry, self._run.model
+        facts = facts_of(entry) if entry is not None else None
+        blocks: dict[str, Any] = {
             "model_info": {
                 "arch": model.architecture,
                 "quant": facts.quantisation if facts is not None else "",
@@ -61,60 +69,29 @@ class _Measured:
             },
             "runtime": {"name": "slipstream", "version": __version__, "supported_formats": ["gguf"]},
         }
-
-    def of(self, choice: ReplyChoice, *, is_call: bool = False) -> dict[str, Any]:
-        """Return the blocks for a choice that has ended."""
         if choice.end is None:
-            return self._blocks
+            return blocks
         receipt = choice.end.receipt
         stats = {
             "tokens_per_second": round(receipt.decode_rate, 2),
             "time_to_first_token": round(receipt.ttft, 4),
             "generation_time": round(receipt.decode, 4),
-            "stop_reason": _stop_reason(choice, is_call=is_call),
+            "stop_reason": _stop_reason(choice, choice.end),
         }
-        return {"stats": stats, **self._blocks}
+        return {"stats": stats, **blocks}
 
 
-def _stop_reason(choice: ReplyChoice, *, is_call: bool) -> str:
-    assert choice.end is not None
-    if choice.end.reason is FinishReason.LENGTH:
+def _stop_reason(choice: Choice, end: Ended) -> str:
+    if end.reason is FinishReason.LENGTH:
         return "maxPredictedTokensReached"
-    if is_call:
+    if choice.calls:
         return "toolCalls"
-    return "stopStringFound" if choice.end.stop else "eosFound"
+    return "stopStringFound" if end.stop else "eosFound"
 
 
-class MeasuredChat(ChatReply):
+class MeasuredChat(_Measured, ChatReply):
     """A chat's answer with what it measured."""
 
-    def __init__(self, call: ChatCall, run: ChatRun) -> None:
-        super().__init__(call, run)
-        self._measured = _Measured(call.host, run.model)
 
-    def _cost(self) -> dict[str, Any]:
-        choice: ChatChoice = self._choices[0]
-        return super()._cost() | self._measured.of(choice, is_call=bool(choice.calls))
-
-    def _chunk(self, index: int, content: dict[str, Any], *told: Any, **more: Any) -> bytes:
-        if more.get("finish_reason") is not None:
-            choice = self._choices[index]
-            more |= self._measured.of(choice, is_call=bool(choice.calls))
-        return super()._chunk(index, content, *told, **more)
-
-
-class MeasuredText(TextReply):
+class MeasuredText(_Measured, TextReply):
     """A text with what it measured."""
-
-    def __init__(self, call: CompletionCall, begun: Begun) -> None:
-        super().__init__(call, begun)
-        self._measured = _Measured(call.host, begun.model)
-
-    def _cost(self) -> dict[str, Any]:
-        return super()._cost() | self._measured.of(self._choices[0])
-
-    def _chunk(self, index: int, content: dict[str, Any], *told: Any, **more: Any) -> bytes:
-        choice: TextChoice = self._choices[index]
-        if choice.end is not None:
-            more |= self._measured.of(choice)
-        return super()._chunk(index, content, *told, **more)

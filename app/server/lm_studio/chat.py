@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Annotated, Any, Literal
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import ConfigDict, Field
 
+from app.server.calls.generation import ChoiceUpdate
 from app.server.calls.schemas import MAX_MESSAGES, ChatCompletionBody, Text
-from app.server.chat.call import ChatCall, ChatChoice, ChatUpdate, RunningChat, Updates
+from app.server.chat.chat_call import ChatCall
+from app.server.chat.run import Choice, Run, running
 from app.server.http.body import LenientBody, WholeNumbers, valid
 from app.server.http.errors import from_exception, refuse, renamed
 from app.server.http.sse import EventStream, encode_named, while_connected
 from app.server.openai.response_body import Item, ToolNames, messages_of
 from app.server.openai.response_store import ResponseStore, StoredResponse, new_number
 from app.server.openai.responses import earlier_items
-from app.server.remotes.chat import RemoteChat, placed
+from app.server.remotes.chat import AtRemote, placed
 from app.server.replies.pieces import ContentText, ReasoningText
 from core.values.messages import Receipt
 
@@ -121,14 +123,14 @@ async def chat(body: LmStudioChatBody, http: HttpRequest) -> Response:
 class LmStudioReply:
     """Runs a chat, and tells of it in LM Studio's output and events."""
 
-    def __init__(self, body: LmStudioChatBody, call: ChatCall | RemoteChat, store: ResponseStore) -> None:
+    def __init__(self, body: LmStudioChatBody, call: ChatCall | AtRemote, store: ResponseStore) -> None:
         self._body, self._call, self._store = body, call, store
         self._is_stored = body.store is not False
         self._number = new_number()
         self._id = f"resp_{self._number}"
         self._output: list[dict[str, str]] = []  # kinds, and their texts
         self._name = body.model
-        self._run: RunningChat | None = None
+        self._run: Run | None = None
         self._load_seconds: float | None = None  # where the model was not there
         self._share_read: float | None = 0.0  # of the prompt; None where it was read
 
@@ -161,7 +163,7 @@ class LmStudioReply:
         """Run the chat and yield its events, up to the end of what is said."""
         with renamed(_SENT):
             async with AsyncExitStack() as stack:
-                begun = asyncio.ensure_future(stack.enter_async_context(self._running(streams=streams)))
+                begun = asyncio.ensure_future(stack.enter_async_context(running(self._call, streams=streams)))
                 try:
                     async with aclosing(self._loading(begun)) as events:
                         async for event in events:
@@ -170,21 +172,17 @@ class LmStudioReply:
                 finally:
                     begun.cancel()
                     await asyncio.gather(begun, return_exceptions=True)
-                self._name = self._call.name
+                self._name = self._run.name
                 starts = self._event("chat.start") if self._load_seconds is None else b""
                 yield starts + _event("prompt_processing.start")
                 async for batch in updates:
                     said = b"".join(event for update in batch for event in (*self._read(update), *self._take(update)))
                     if said:
                         yield said
-                self._name = self._call.name  # another model may have stepped in for a remote's
-
-    def _running(self, *, streams: bool) -> AbstractAsyncContextManager[tuple[RunningChat, Updates]]:
-        return self._call.running(streams=streams, truncates=False)
 
     async def _loading(self, begun: asyncio.Future[Any]) -> AsyncGenerator[bytes, None]:
         """Yield the events of a load that the chat waits for, as long as it has not ``begun``."""
-        if isinstance(self._call, RemoteChat):
+        if isinstance(self._call, AtRemote):
             return
         pool = self._call.pool
         entry = await pool.answering(self._body.model)
@@ -206,7 +204,7 @@ class LmStudioReply:
     def _event(self, kind: str, **told: Any) -> bytes:
         return _event(kind, model_instance_id=self._name, **told)
 
-    def _read(self, update: ChatUpdate) -> Iterator[bytes]:
+    def _read(self, update: ChoiceUpdate) -> Iterator[bytes]:
         """Yield the events that tell how much of the prompt was read, and at last that all was."""
         if self._share_read is None:
             return
@@ -217,7 +215,7 @@ class LmStudioReply:
             self._share_read = None
             yield _event("prompt_processing.end")
 
-    def _take(self, update: ChatUpdate) -> list[bytes]:
+    def _take(self, update: ChoiceUpdate) -> list[bytes]:
         """Keep what is new, and return the events that tell it. There are no calls: no tools were sent."""
         events = []
         for piece in update.pieces:
@@ -236,7 +234,7 @@ class LmStudioReply:
         return _event(f"{self._output[-1]['type']}.end") if self._output else b""
 
     def _result(self) -> dict[str, Any]:
-        choice = self._run.choices[0] if self._run is not None else ChatChoice(None)
+        choice = self._run.choices[0] if self._run is not None else Choice()
         receipt = choice.end.receipt if choice.end is not None else Receipt(n_generated=choice.n_tokens)
         stats = {
             "input_tokens": receipt.n_prompt,

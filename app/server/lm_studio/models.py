@@ -21,7 +21,7 @@ from app.server.http.sse import while_connected
 from app.server.library.pulls import Pull, PullState, begin, meant, states
 from app.server.library.pulls import state as state_of
 from app.server.library.worker import LibraryWorker
-from app.server.remotes.chat import model_at_remote
+from app.server.remotes.exchange import model_at_remote
 from app.server.remotes.listed import ListedModel
 from core.values.messages import LoadedModel
 from models.download.progress import DownloadPhase

@@ -17,8 +17,9 @@ from app.server.http.sse import while_connected
 from app.server.ollama.bodies import EmbedBody, LegacyEmbedBody, RunBody
 from app.server.ollama.chat import nanoseconds, resting, shown_name
 from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of, json_response
-from app.server.remotes.chat import ModelAtRemote, Unanswered, fallback_of, model_at_remote, object_of
-from app.server.remotes.exchange import BAD_GATEWAY
+from app.server.remotes.chat import Unanswered, object_of
+from app.server.remotes.exchange import BAD_GATEWAY, Remotes, model_at_remote
+from app.server.remotes.store import RemoteModel
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import Embedded, EmbedRequest
@@ -61,9 +62,10 @@ async def _vectors(
     there = await model_at_remote(http, body.model)
     if there is not None:
         try:
-            return await while_connected(http.receive, _of_remote(there, texts, dimensions)), time.monotonic()
+            work = _of_remote(http.app.state.remotes, there, texts, dimensions)
+            return await while_connected(http.receive, work), time.monotonic()
         except Unanswered as unanswered:
-            body = body.model_copy(update={"model": fallback_of(there, unanswered)})
+            body = body.model_copy(update={"model": unanswered.fallback})
 
     async def answer() -> tuple[Vectors, float]:
         async with resting(pool, body), pool.lease(body.model) as host:
@@ -89,12 +91,12 @@ async def _vectors(
     return await while_connected(http.receive, answer())
 
 
-async def _of_remote(there: ModelAtRemote, texts: list[str], dimensions: int | None) -> Vectors:
+async def _of_remote(remotes: Remotes, there: RemoteModel, texts: list[str], dimensions: int | None) -> Vectors:
     """Return a remote's vectors. Raises ApiError and Unanswered."""
     if not texts:
         return Vectors(Embedded("", (), ()), there.name)
     sized = {"dimensions": dimensions} if dimensions is not None else {}
-    found = await object_of(there, "/v1/embeddings", {"input": texts, "encoding_format": "float"} | sized)
+    found = await object_of(remotes, there, "/v1/embeddings", {"input": texts, "encoding_format": "float"} | sized)
     try:
         vectors = tuple((array("f", one["embedding"]).tobytes(),) for one in found["data"])
         n_tokens = int((found.get("usage") or {}).get("prompt_tokens") or 0)

@@ -24,8 +24,7 @@ from app.server.library.pulls import state as state_of
 from app.server.library.worker import LibraryWorker
 from app.server.ollama.bodies import ModelBody, PullBody, ShowBody
 from app.server.ollama.chat import shown_name
-from app.server.remotes.chat import model_at_remote
-from app.server.remotes.exchange import Remotes
+from app.server.remotes.exchange import Remotes, model_at_remote
 from app.server.remotes.listed import ListedModel
 from core.values.errors import BadRequest
 from models.catalog.catalog import ModelEntry
@@ -93,7 +92,7 @@ async def _shown(body: ShowBody, http: HttpRequest) -> dict[str, Any]:
         its_own = [one.name for one in listed if one.remote == there.remote and one.answers]
         if found is None and its_own:
             raise ModelNotFound(body.named, its_own)
-        return _remote_card(found or ListedModel(there.remote, there.model))
+        return _remote_card(found or ListedModel(there.remote, there.id))
     entry = await entry_of(pool, body.named)
     card = await card_of(entry, pool, http.app.state.renderer)
     if card is None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from functools import partial
 from typing import Any, Literal
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
+from app.server.calls.generation import ChoiceUpdate
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
-from app.server.chat.call import ChatCall, ChatChoice, ChatRun, ChatUpdate
+from app.server.chat.chat_call import ChatCall, ChatRun
+from app.server.chat.run import Choice, respond
 from app.server.http.body import LenientBody
-from app.server.http.sse import EventStream, encode_text, while_connected
-from app.server.openai.timings import Reply, chat_logprobs, head_of, timings_so_far
+from app.server.http.sse import encode_text, while_connected
+from app.server.openai.timings import OpenAiReply, chat_logprobs, timings_so_far
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from core.values.messages import Receipt
 
@@ -26,7 +26,7 @@ _REPLY_ID = "chatcmpl"
 
 async def chat_completions(body: ChatCompletionBody, http: HttpRequest) -> Response:
     """Answer the messages, as one object or as a stream."""
-    return await respond(body, http, ChatReply)
+    return await reply_with(ChatReply, body, http)
 
 
 async def count_input_tokens(body: ChatCompletionBody, http: HttpRequest) -> Response:
@@ -62,53 +62,22 @@ async def control(body: ControlBody, http: HttpRequest) -> Response:
     return JSONResponse({"success": False, "message": why})
 
 
-async def respond(body: ChatCompletionBody, http: HttpRequest, kind: type[ChatReply]) -> Response:
+async def reply_with(kind: type[ChatReply], body: ChatCompletionBody, http: HttpRequest) -> Response:
     """Answer the messages with a reply of this kind."""
     call = ChatCall(body, http.app.state.pool, http.app.state.renderer)
-    if body.stream:
-        return EventStream(_stream(call, kind))
-    return JSONResponse(await while_connected(http.receive, _answer(call, kind)))
+    call.tells_stages = bool(body.stream)
+    return await respond(http, call, partial(kind, call), streams=body.stream)
 
 
-async def _answer(call: ChatCall, kind: type[ChatReply]) -> dict[str, Any]:
-    async with call.run(streams=False) as run:
-        await run.finish()
-        return kind(call, run).whole()
-
-
-async def _stream(call: ChatCall, kind: type[ChatReply]) -> AsyncGenerator[bytes, None]:
-    async with call.run(streams=True) as run:
-        reply = kind(call, run)
-        unsent = reply.opening()
-        async with aclosing(run.prepare()) as preparing:
-            async for progress in preparing:
-                # Clients that do not know ``progress`` see an empty delta.
-                unsent += reply.progress(progress.wire())
-                if run.deep is not None and not run.deep.plan.is_plain:
-                    yield unsent  # the engine may still refuse what is answered plainly
-                    unsent = b""
-        async with aclosing(run.updates()) as batches:
-            async for batch in batches:
-                for update in batch:
-                    unsent += reply.chunks(update)
-                if unsent:
-                    yield unsent
-                unsent = b""
-        yield reply.closing()
-
-
-class ChatReply(Reply[ChatChoice]):
-    """Puts the choices of one call into OpenAI's shapes."""
+class ChatReply(OpenAiReply):
+    """Puts the choices of one chat into OpenAI's shapes."""
 
     def __init__(self, call: ChatCall, run: ChatRun) -> None:
         body = call.body
-        kind = f"chat.completion{'.chunk' if body.stream else ''}"
-        head = head_of(call, _REPLY_ID, kind, run.model, run.requests[0].id)
-        super().__init__(body, head, run.choices)
+        super().__init__(call, run, _REPLY_ID, f"chat.completion{'.chunk' if body.stream else ''}")
         self._deep = run.deep
         self._has_logprobs = bool(body.logprobs)
         self._counts_tokens = bool(body.timings_per_token)
-        self._first_at = [0.0] * len(run.choices)  # when the first token of each came
         self._heads = [f'{self._head},"choices":[{{"index":{i},"delta":{{"content":' for i in range(body.n_choices)]
         self._n_calls = [-1] * len(run.choices)  # the index of the call that was sent last
 
@@ -117,19 +86,15 @@ class ChatReply(Reply[ChatChoice]):
         who = {"delta": {"role": "assistant", "content": ""}}
         return b"".join(self._chunk(index, who) for index in range(len(self._choices)))
 
-    def progress(self, progress: dict[str, Any]) -> bytes:
-        """Return a chunk that says how far a deep reply is."""
-        return self._chunk(0, {"delta": {}}, progress=progress)
-
-    def chunks(self, update: ChatUpdate) -> bytes:
-        """Return the chunks for what is new of a choice."""
-        if update.read is None:
-            return self._said(update)
+    def chunk(self, update: ChoiceUpdate) -> bytes:
+        """Return the chunks for what is new of a choice; clients that do not know ``progress`` see an empty delta."""
+        if update.progress is not None:
+            return self._chunk(0, {"delta": {}}, progress=update.progress)
         return self._progress(update.index, {"delta": {}}, update.read) + self._said(update)
 
-    def _said(self, update: ChatUpdate) -> bytes:
+    def _said(self, update: ChoiceUpdate) -> bytes:
         pieces, so_far = update.pieces, self._so_far(update.index)
-        if update.end is None and not update.logprobs and not any(update.drafted):
+        if update.end is None and not update.logprobs and not any(update.spans):
             if not pieces:
                 return b""
             if len(pieces) == 1 and type(pieces[0]) is ContentText:
@@ -137,7 +102,7 @@ class ChatReply(Reply[ChatChoice]):
                 count = f',"timings":{json.dumps(so_far["timings"])}' if so_far else ""
                 text = encode_text(pieces[0].text)
                 return f"{self._heads[update.index]}{text}}}{self._tail}{count}}}\n\n".encode()
-        spans = update.drafted or [[]] * len(pieces)
+        spans = update.spans or [[]] * len(pieces)
         made = [(self._delta(update.index, piece), found) for piece, found in zip(pieces, spans, strict=True)]
         deltas: list[tuple[dict[str, Any], dict[str, Any]]] = [
             (delta, {"drafted": found} if found else {}) for delta, found in made if delta is not None
@@ -156,10 +121,9 @@ class ChatReply(Reply[ChatChoice]):
 
     def _so_far(self, index: int) -> dict[str, Any]:
         choice = self._choices[index]
-        if not self._counts_tokens or not choice.n_tokens:
+        if not self._counts_tokens or choice.first_at is None:
             return {}
-        self._first_at[index] = self._first_at[index] or time.monotonic()
-        return {"timings": timings_so_far(choice.n_tokens, choice.started, self._first_at[index])}
+        return {"timings": timings_so_far(choice.n_tokens, choice.started, choice.first_at)}
 
     def _delta(self, index: int, piece: Piece) -> dict[str, Any] | None:
         if isinstance(piece, ContentText):
@@ -172,7 +136,7 @@ class ChatReply(Reply[ChatChoice]):
             self._n_calls[index] += 1
         return {"tool_calls": [{"index": self._n_calls[index]} | _call_piece(piece)]}
 
-    def _wire(self, index: int, choice: ChatChoice) -> dict[str, Any]:
+    def _wire(self, index: int, choice: Choice) -> dict[str, Any]:
         return {
             "index": index,
             "message": _message(choice),
@@ -195,8 +159,8 @@ def _call_piece(piece: CallBegun | CallArguments) -> dict[str, Any]:
     return {"id": piece.id, "type": "function", "function": {"name": piece.name, "arguments": ""}}
 
 
-def _message(choice: ChatChoice) -> dict[str, Any]:
-    text = "".join(choice.content)
+def _message(choice: Choice) -> dict[str, Any]:
+    text = choice.text
     message: dict[str, Any] = {"role": "assistant", "content": text if text or not choice.calls else None}
     if choice.reasoning:
         message["reasoning_content"] = "".join(choice.reasoning)

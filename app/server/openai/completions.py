@@ -2,65 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi import Request as HttpRequest
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
-from app.server.calls.call import Begun, Call
 from app.server.calls.generation import ChoiceUpdate, text_of
 from app.server.calls.schemas import MAX_CHOICES, CompletionBody
-from app.server.http.sse import EventStream, encode_text, while_connected
-from app.server.openai.timings import Reply, head_of, text_logprobs
+from app.server.chat.call import Call
+from app.server.chat.run import Choice, EngineRun, respond
+from app.server.http.sse import encode_text
+from app.server.openai.timings import OpenAiReply, text_logprobs
 from core.values.errors import BadRequest
-from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
-from core.values.request import ReplySpeed
+from core.values.messages import LoadedModel
+from core.values.request import Request
 
 
 async def completions(body: CompletionBody, http: HttpRequest) -> Response:
     """Continue the prompts, as one object or as a stream."""
-    return await respond(body, http, TextReply)
+    return await reply_with(TextReply, body, http)
 
 
-async def respond(body: CompletionBody, http: HttpRequest, kind: type[TextReply]) -> Response:
+async def reply_with(kind: type[TextReply], body: CompletionBody, http: HttpRequest) -> Response:
     """Continue the prompts with a reply of this kind."""
     call = CompletionCall(body, http.app.state.pool)
-    if body.stream:
-        return EventStream(_stream(call, kind))
-    return JSONResponse(await while_connected(http.receive, _answer(call, kind)))
-
-
-async def _answer(call: CompletionCall, kind: type[TextReply]) -> dict[str, Any]:
-    async with call.begun() as begun:
-        reply = kind(call, begun)
-        async with aclosing(call.updates(begun.requests, streams=False)) as batches:
-            async for batch in batches:
-                for news in batch:
-                    reply.add(news)
-        return reply.whole()
-
-
-async def _stream(call: CompletionCall, kind: type[TextReply]) -> AsyncGenerator[bytes, None]:
-    async with call.begun() as begun:
-        reply = kind(call, begun)
-        unsent = reply.opening()
-        async with aclosing(call.updates(begun.requests, streams=True)) as batches:
-            async for batch in batches:
-                for news in batch:
-                    unsent += reply.chunks(news)
-                if unsent:
-                    yield unsent
-                unsent = b""
-        yield reply.closing()
+    return await respond(http, call, partial(kind, call), streams=body.stream)
 
 
 class CompletionCall(Call[CompletionBody]):
     """One call of the endpoint."""
 
-    PROMPT_FIELD = "prompt"
     ID_PREFIX = "text"
 
     echoes: Sequence[str] = ()
@@ -68,9 +42,8 @@ class CompletionCall(Call[CompletionBody]):
 
     def check(self) -> None:
         """Raise BadRequest for what cannot be answered, whatever the model is."""
+        super().check()
         body = self.body
-        if body.wanted_speed is ReplySpeed.DEEP:
-            raise BadRequest("speed deep is for chats: send messages to /v1/chat/completions.", param="speed")
         n_requests = len(body.prompts) * body.n_choices
         if not 1 <= n_requests <= MAX_CHOICES:
             raise BadRequest(f"prompts times n must be between 1 and {MAX_CHOICES}, not {n_requests}.", param="prompt")
@@ -80,10 +53,9 @@ class CompletionCall(Call[CompletionBody]):
         if body.suffix is not None and has_tokens:
             raise BadRequest("suffix works with text prompts, not with token ids.", param="suffix")
 
-    @property
-    def scores_prompts(self) -> bool:
-        """Whether the log probabilities of the prompts' tokens are wanted."""
-        return bool(self.body.echo) and self.body.logprobs is not None
+    def completed(self, request: Request) -> Request:
+        """Return the request with whether the log probabilities of its prompt's tokens are wanted."""
+        return replace(request, prompt_logprobs=bool(self.body.echo) and self.body.logprobs is not None)
 
     async def prompts(self, model: LoadedModel) -> Sequence[str | tuple[int, ...]]:
         """Return the prompts, with what fill-in-the-middle needs around them."""
@@ -106,70 +78,44 @@ class CompletionCall(Call[CompletionBody]):
         return f"{prefix}{prompt}{suffix}{self.body.suffix}{middle}"
 
 
-@dataclass(slots=True)
-class TextChoice:
-    """What has come of one choice so far; ``n_chars`` counts the characters of its tokens."""
-
-    texts: list[str] = field(default_factory=list)
-    logprobs: list[TokenLogprob] = field(default_factory=list)
-    n_chars: int = 0
-    end: Ended | None = None
-
-
-class TextReply(Reply[TextChoice]):
+class TextReply(OpenAiReply):
     """Puts the choices of one call into OpenAI's shapes."""
 
-    def __init__(self, call: CompletionCall, begun: Begun) -> None:
-        body = call.body
-        self._echoes = call.echoes or [""] * len(begun.requests)
-        head = head_of(call, "cmpl", "text_completion", begun.model, begun.requests[0].id)
-        super().__init__(body, head, [TextChoice() for _ in self._echoes])
-        self._has_logprobs = body.logprobs is not None
+    def __init__(self, call: CompletionCall, run: EngineRun) -> None:
+        super().__init__(call, run, "cmpl", "text_completion")
+        self._echoes = call.echoes or [""] * len(run.choices)
+        self._has_logprobs = call.body.logprobs is not None
         self._heads = [f'{self._head},"choices":[{{"index":{i},"text":' for i in range(len(self._choices))]
+        self._n_chars = [0] * len(self._choices)  # of the tokens whose log probabilities were sent
 
-    def add(self, news: ChoiceUpdate) -> None:
-        """Keep what is new of a choice for the whole object."""
-        choice = self._choices[news.index]
-        choice.texts.append(news.text)
-        choice.logprobs += news.prompt_logprobs + news.logprobs
-        choice.end = news.end
-
-    def _wire(self, index: int, choice: TextChoice) -> dict[str, Any]:
+    def _wire(self, index: int, choice: Choice) -> dict[str, Any]:
         return {
             "index": index,
-            "text": f"{self._echoes[index]}{''.join(choice.texts)}",
+            "text": f"{self._echoes[index]}{choice.text}",
             "logprobs": text_logprobs(choice.logprobs, 0) if self._has_logprobs else None,
-            "finish_reason": _finish_reason(choice.end),
+            "finish_reason": choice.finish_reason,
         }
 
     def opening(self) -> bytes:
         """Return the chunks with the prompts, where they are wanted."""
         return b"".join(self._chunk(index, {"text": str(echo)}) for index, echo in enumerate(self._echoes) if echo)
 
-    def chunks(self, news: ChoiceUpdate) -> bytes:
+    def chunk(self, update: ChoiceUpdate) -> bytes:
         """Return the chunks for what is new of a choice."""
-        if news.read is None:
-            return self._said(news)
-        return self._progress(news.index, {"text": ""}, news.read) + self._said(news)
+        return self._progress(update.index, {"text": ""}, update.read) + self._said(update)
 
-    def _said(self, news: ChoiceUpdate) -> bytes:
-        found = news.prompt_logprobs + news.logprobs
-        if news.end is None and not found:
+    def _said(self, update: ChoiceUpdate) -> bytes:
+        index, found = update.index, update.prompt_logprobs + update.logprobs
+        if update.end is None and not found:
             # The common case is put together by hand: it runs for every token of every stream.
-            text = encode_text(news.text)
-            return f"{self._heads[news.index]}{text}{self._tail}}}\n\n".encode() if news.text else b""
-        choice = self._choices[news.index]
-        choice.end = news.end
+            text = encode_text(update.text)
+            return f"{self._heads[index]}{text}{self._tail}}}\n\n".encode() if update.text else b""
         logprobs = None
         if self._has_logprobs and found:
-            logprobs = text_logprobs(found, choice.n_chars)
-            choice.n_chars += sum(len(text) for text in logprobs["tokens"])
-        content = {"text": news.text}
-        if news.end is None:
-            return self._chunk(news.index, content, logprobs)
-        why = _finish_reason(news.end)
-        return self._chunk(news.index, content, logprobs, why, timings=self._timings([news.end.receipt]))
-
-
-def _finish_reason(end: Ended | None) -> str:
-    return "length" if end is not None and end.reason is FinishReason.LENGTH else "stop"
+            logprobs = text_logprobs(found, self._n_chars[index])
+            self._n_chars[index] += sum(len(text) for text in logprobs["tokens"])
+        content = {"text": update.text}
+        if update.end is None:
+            return self._chunk(index, content, logprobs)
+        why, cost = self._choices[index].finish_reason, self._timings([update.end.receipt])
+        return self._chunk(index, content, logprobs, finish_reason=why, timings=cost)

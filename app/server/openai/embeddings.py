@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from array import array
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from fastapi import Request as HttpRequest
@@ -12,12 +11,10 @@ from fastapi.responses import Response
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import to_json
 
-from app.server.calls.generation import ask, new_id
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.generation import answered, new_id
 from app.server.calls.schemas import HINTS, PromptInput
 from app.server.calls.speed import wanted_speed
 from app.server.http.body import WholeNumbers
-from app.server.http.sse import while_connected
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import Embedded, EmbedRequest, Lane, ReplySpeed
@@ -103,28 +100,10 @@ class Vectors(NamedTuple):
         return {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
 
 
-async def vectors_of(
-    http: HttpRequest,
-    request: EmbedRequest,
-    model: str | None,
-    check: Callable[[LoadedModel], None] = lambda model: None,
-) -> Vectors:
-    """Return the answer to a request for vectors; ``check`` raises what is wrong with it for the loaded model."""
-    pool: ModelPool = http.app.state.pool
-
-    async def answer() -> Vectors:
-        async with pool.lease(model) as host:
-            assert host.model is not None
-            check(host.model)
-            return Vectors(await ask(host.bridge, request, Embedded), host.name)
-
-    return await while_connected(http.receive, answer())
-
-
 async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
     """Return the vectors of the inputs, of Euclidean length 1."""
     request = EmbedRequest(new_id("embd"), body.input, dimensions=body.dimensions, lane=body.lane)
-    vectors = await vectors_of(http, request, body.model, check_pooling)
+    vectors = Vectors(*await answered(http, body.model, request, Embedded, check_pooling))
     is_base64 = body.encoding_format == "base64"
     data = [
         {"object": "embedding", "index": index, "embedding": base64_of(one[0]) if is_base64 else floats_of(one[0])}

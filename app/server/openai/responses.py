@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.batches.file_store import FileStore
+from app.server.calls.generation import ChoiceUpdate
 from app.server.calls.schemas import ChatCompletionBody
-from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
+from app.server.chat.chat_call import ChatCall, ChatRun
 from app.server.chat.images import data_url
-from app.server.http.body import query_number
+from app.server.chat.run import Reply, respond
+from app.server.http.body import LISTED, MOST_LISTED, asked_page, page, query_number
 from app.server.http.errors import ApiError, from_exception, refuse, renamed
-from app.server.http.sse import EventStream, encode_named, while_connected
+from app.server.http.sse import encode_named, while_connected
 from app.server.openai.response_body import (
     SENT_FIELDS,
     Item,
@@ -31,26 +32,24 @@ from app.server.openai.timings import chat_logprobs, timings, usage
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from core.values.errors import BadRequest
 
-_LISTED, _MOST_LISTED = 20, 100
-
 
 async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
     """Answer the input, as one object or as a stream of events."""
     store: ResponseStore = http.app.state.responses
     earlier = await earlier_items(store, body.previous_response_id)
     await _resolve(store, body)
-    call = ResponseCall(await _chat(body, earlier, http), http.app.state.pool, http.app.state.renderer)
-    asked = Asked(body, call, store)
-    if body.stream:
-        return EventStream(_stream(asked))
-    return JSONResponse(await while_connected(http.receive, _answer(asked)))
+    call = ChatCall(await _chat(body, earlier, http), http.app.state.pool, http.app.state.renderer)
+    reply_of = partial(ResponseReply, Asked(body, call, store))
+    # With truncation auto the oldest turns of a prompt that is too long are dropped.
+    truncates = body.truncation == "auto"
+    return await respond(http, call, reply_of, streams=body.stream, truncates=truncates, names=SENT_FIELDS)
 
 
 async def count_input_tokens(body: ResponseBody, http: HttpRequest) -> Response:
     """Return how many tokens the input is as the model reads it, with what came before it."""
     earlier = await earlier_items(http.app.state.responses, body.previous_response_id)
     await _resolve(http.app.state.responses, body)
-    call = ResponseCall(await _chat(body, earlier, http), http.app.state.pool, http.app.state.renderer)
+    call = ChatCall(await _chat(body, earlier, http), http.app.state.pool, http.app.state.renderer)
     with renamed(SENT_FIELDS):
         n_tokens = await while_connected(http.receive, call.count_tokens())
     return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})
@@ -110,57 +109,12 @@ def _uploaded(files: FileStore, file_id: str) -> str:
         raise refuse(400, error.message, param="input", code="invalid_image") from None
 
 
-class ResponseCall(ChatCall):
-    """A chat call whose messages came as input items."""
-
-    PROMPT_FIELD = "input"
-    ID_PREFIX = "resp"
-
-
 class Asked(NamedTuple):
     """One request for a response."""
 
     body: ResponseBody
-    call: ResponseCall
+    call: ChatCall
     store: ResponseStore
-
-
-@asynccontextmanager
-async def _running(
-    asked: Asked, *, streams: bool
-) -> AsyncIterator[tuple[ChatRun, AsyncGenerator[list[ChatUpdate], None]]]:
-    """Run the call; ``truncation`` auto drops the oldest turns of a prompt that is too long."""
-    with renamed(SENT_FIELDS):
-        async with asked.call.running(streams=streams, truncates=asked.body.truncation == "auto") as running:
-            yield running
-
-
-async def _answer(asked: Asked) -> Item:
-    async with _running(asked, streams=False) as (run, updates):
-        reply = ResponseReply(asked, run)
-        async for batch in updates:
-            for update in batch:
-                reply.events(update)
-        reply.end()
-        response = reply.response()
-    return response | {"store": await _keep(asked, response)}
-
-
-async def _stream(asked: Asked) -> AsyncGenerator[bytes, None]:
-    async with _running(asked, streams=True) as (run, updates):
-        reply = ResponseReply(asked, run)
-        yield reply.encoded(reply.opening())
-        try:
-            async for batch in updates:
-                if chunk := b"".join(reply.encoded(reply.events(update)) for update in batch):
-                    yield chunk
-        except Exception as error:
-            # The status is long sent: the failure is an event, and it is the last one.
-            yield reply.encoded([reply.failed(from_exception(error))])
-            return
-        yield reply.encoded(reply.end())
-        reply.is_stored = await _keep(asked, reply.response())
-        yield reply.encoded([reply.last()])
 
 
 async def _keep(asked: Asked, response: Item) -> bool:
@@ -185,7 +139,7 @@ def _kept(item: Item, number: str) -> Item:
     return kept
 
 
-class ResponseReply:
+class ResponseReply(Reply):
     """Builds a response's output items from the pieces of a chat, and tells of each step as an event."""
 
     def __init__(self, asked: Asked, run: ChatRun) -> None:
@@ -203,12 +157,21 @@ class ResponseReply:
         self._status = "in_progress"
         self._error: Item | None = None
 
-    def opening(self) -> list[Item]:
+    def opening(self) -> bytes:
         """Return the events that begin the stream."""
         begun = self.response()
-        return [{"type": "response.created", "response": begun}, {"type": "response.in_progress", "response": begun}]
+        kinds = ("response.created", "response.in_progress")
+        return self._encoded([{"type": kind, "response": begun} for kind in kinds])
 
-    def events(self, update: ChatUpdate) -> list[Item]:
+    def take(self, update: ChoiceUpdate) -> None:
+        """Keep what is new."""
+        self.events(update)
+
+    def chunk(self, update: ChoiceUpdate) -> bytes:
+        """Keep what is new, and return the events that tell of it."""
+        return self._encoded(self.events(update))
+
+    def events(self, update: ChoiceUpdate) -> list[Item]:
         """Keep what is new, and return what is to be told of it."""
         logprobs = self._untold + (chat_logprobs(update.logprobs)["content"] if update.logprobs else [])
         events: list[Item] = []
@@ -218,25 +181,30 @@ class ResponseReply:
         self._untold = [] if update.pieces else logprobs
         return events
 
-    def end(self) -> list[Item]:
+    async def closing(self) -> bytes:
+        """Return the last events of a stream that went well; the response is stored before the very last."""
+        ends = self._encoded(self._end())
+        self.is_stored = await _keep(self._asked, self.response())
+        return ends + self._encoded([{"type": f"response.{self._status}", "response": self.response()}])
+
+    async def whole(self) -> Item:
+        """Return the response, which is stored."""
+        self._end()
+        response = self.response()
+        return response | {"store": await _keep(self._asked, response)}
+
+    def failed(self, error: Exception) -> bytes:
+        """Return the last event of a stream that failed: its status is long sent."""
+        told = from_exception(error)
+        self._close("incomplete")
+        self._status, self._error = "failed", {"code": told.answer.code or "server_error", "message": told.message}
+        return self._encoded([{"type": "response.failed", "response": self.response()}])
+
+    def _end(self) -> list[Item]:
         """Close what is open: the call is over."""
         is_cut = self._run.choices[0].finish_reason == "length"
         self._status = "incomplete" if is_cut else "completed"
         return self._close(self._status)
-
-    def last(self) -> Item:
-        """Return the last event of a stream that went well."""
-        return {"type": f"response.{self._status}", "response": self.response()}
-
-    def failed(self, error: ApiError) -> Item:
-        """Return the last event of a stream that did not."""
-        self._close("incomplete")
-        self._status, self._error = "failed", {"code": error.answer.code or "server_error", "message": error.message}
-        return {"type": "response.failed", "response": self.response()}
-
-    def encoded(self, events: list[Item]) -> bytes:
-        """Return events as they are sent, numbered."""
-        return b"".join(self._encoded(event) for event in events)
 
     def response(self) -> Item:
         """Return the response as it stands."""
@@ -375,10 +343,12 @@ class ResponseReply:
     def _of_output(self, kind: str) -> Item:
         return {"type": kind, "output_index": len(self._output) - 1, "item": dict(self._output[-1])}
 
-    def _encoded(self, event: Item) -> bytes:
-        event["sequence_number"] = self._n_events
-        self._n_events += 1
-        return encode_named(event)
+    def _encoded(self, events: list[Item]) -> bytes:
+        """Return events as they are sent, numbered."""
+        for number, event in enumerate(events, self._n_events):
+            event["sequence_number"] = number
+        self._n_events += len(events)
+        return b"".join(map(encode_named, events))
 
 
 # The stored ones
@@ -400,9 +370,9 @@ async def delete_response(response_id: str, http: HttpRequest) -> Response:
 
 async def list_responses(http: HttpRequest) -> Response:
     """List the newest stored responses."""
-    limit = query_number(http, "limit", _LISTED, _MOST_LISTED)
+    limit = query_number(http, "limit", LISTED, MOST_LISTED)
     found = await asyncio.to_thread(_store(http).newest, limit + 1)
-    return JSONResponse(_page([one.response for one in found[:limit]], has_more=len(found) > limit))
+    return JSONResponse(page([one.response for one in found[:limit]], has_more=len(found) > limit))
 
 
 async def list_input_items(response_id: str, http: HttpRequest) -> Response:
@@ -412,9 +382,7 @@ async def list_input_items(response_id: str, http: HttpRequest) -> Response:
     items = [item for one in chain[:-1] for item in (*one.input, *one.response["output"])] + chain[-1].input
     if http.query_params.get("order", "desc") != "asc":
         items.reverse()
-    after, limit = http.query_params.get("after"), query_number(http, "limit", _LISTED, _MOST_LISTED)
-    begin = next((i + 1 for i, item in enumerate(items) if item.get("id") == after), 0)
-    return JSONResponse(_page(items[begin : begin + limit], has_more=len(items) > begin + limit))
+    return JSONResponse(asked_page(http, items))
 
 
 async def cancel_response(response_id: str, http: HttpRequest) -> Response:
@@ -437,9 +405,3 @@ async def _stored(response_id: str, http: HttpRequest) -> StoredResponse:
 
 def _unknown(response_id: str) -> ApiError:
     return refuse(404, f"There is no stored response {response_id[:80]!r} here.", param="response_id")
-
-
-def _page(data: list[Item], *, has_more: bool) -> Item:
-    ids = [item.get("id") for item in data]
-    ends = {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
-    return {"object": "list", "data": data, **ends, "has_more": has_more}

@@ -6,17 +6,17 @@ import hashlib
 import json
 import math
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from app import __version__
-from app.server.calls.call import Call
-from app.server.calls.schemas import GenerationBody
 from app.server.calls.speed import marks
+from app.server.chat.call import Call
+from app.server.chat.run import Choice, EngineRun, Reply
 from app.server.http.sse import DONE, encode_event
-from core.values.messages import Ended, LoadedModel, Logprob, PromptRead, Receipt, Started, TokenLogprob
+from core.values.messages import LoadedModel, Logprob, PromptRead, Receipt, Started, TokenLogprob
 
 
 def usage(receipts: Sequence[Receipt], n_prompts: int = 1) -> dict[str, Any]:
@@ -53,6 +53,9 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
     n_prefill = sum(receipt.n_prompt - receipt.n_cached for receipt in receipts)
     n_decode = sum(receipt.n_generated for receipt in receipts)
     n_after_first = sum(max(0, receipt.n_generated - 1) for receipt in receipts)
+    n_cached = sum(receipt.n_cached for receipt in receipts)
+    n_drafted = sum(receipt.n_drafted for receipt in receipts)
+    n_accepted = sum(receipt.n_accepted for receipt in receipts)
     return {
         "ttft_ms": _ms(min(receipt.ttft for receipt in receipts)),
         "prefill_ms": _ms(prefill),
@@ -60,38 +63,30 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "total_ms": _ms(max(receipt.total for receipt in receipts)),
         "queued_ms": _ms(max(receipt.queued for receipt in receipts)),
         "prefill_tokens": n_prefill,
-        "prefill_per_second": round(n_prefill / prefill, 2) if prefill > 0 else 0.0,
+        "prefill_per_second": _rate(n_prefill, prefill),
         "decode_tokens": n_decode,
-        "decode_per_second": round(n_after_first / decode, 2) if decode > 0 else 0.0,
-        "cached_tokens": sum(receipt.n_cached for receipt in receipts),
+        "decode_per_second": _rate(n_after_first, decode),
+        "cached_tokens": n_cached,
         "cache_miss": cache_miss(receipts),
-        "drafted_tokens": sum(receipt.n_drafted for receipt in receipts),
-        "accepted_tokens": sum(receipt.n_accepted for receipt in receipts),
+        "drafted_tokens": n_drafted,
+        "accepted_tokens": n_accepted,
         "bytes_per_token": round(_mean(receipts, [receipt.bytes_per_token for receipt in receipts])),
         "peak_share": _highest([receipt.peak_share for receipt in receipts]),
         "speedup": _speedup(receipts),
         "kv_type": receipts[0].kv_type,
         "seed": receipts[0].seed,
-        **_as_llama_server(receipts, prefill, decode),
-    }
-
-
-def _as_llama_server(receipts: Sequence[Receipt], prefill: float, decode: float) -> dict[str, Any]:
-    """Return the figures by llama-server's names (``result_timings`` in its ``server-task.h``)."""
-    n_prompt = sum(receipt.n_prompt - receipt.n_cached for receipt in receipts)
-    n_predicted = sum(receipt.n_generated for receipt in receipts)
-    return {
-        "cache_n": sum(receipt.n_cached for receipt in receipts),
-        "prompt_n": n_prompt,
+        # The figures by llama-server's names (``result_timings`` in its ``server-task.h``).
+        "cache_n": n_cached,
+        "prompt_n": n_prefill,
         "prompt_ms": _ms(prefill),
-        "prompt_per_token_ms": round(1_000 * prefill / n_prompt, 3) if n_prompt else 0.0,
-        "prompt_per_second": round(n_prompt / prefill, 2) if prefill > 0 else 0.0,
-        "predicted_n": n_predicted,
+        "prompt_per_token_ms": _ms(prefill / n_prefill) if n_prefill else 0.0,
+        "prompt_per_second": _rate(n_prefill, prefill),
+        "predicted_n": n_decode,
         "predicted_ms": _ms(decode),
-        "predicted_per_token_ms": round(1_000 * decode / n_predicted, 3) if n_predicted else 0.0,
-        "predicted_per_second": round(n_predicted / decode, 2) if decode > 0 else 0.0,
-        "draft_n": sum(receipt.n_drafted for receipt in receipts),
-        "draft_n_accepted": sum(receipt.n_accepted for receipt in receipts),
+        "predicted_per_token_ms": _ms(decode / n_decode) if n_decode else 0.0,
+        "predicted_per_second": _rate(n_decode, decode),
+        "draft_n": n_drafted,
+        "draft_n_accepted": n_accepted,
     }
 
 
@@ -142,14 +137,27 @@ def _ms(seconds: float) -> float:
     return round(seconds * 1_000, 3)
 
 
+def _rate(n_tokens: int, seconds: float) -> float:
+    return round(n_tokens / seconds, 2) if seconds > 0 else 0.0
+
+
 # JSON has no infinity; this is what OpenAI says for a token that is next to impossible.
-LOWEST = -9999.0
+_LOWEST = -9999.0
 
 
 def chat_logprobs(tokens: Sequence[TokenLogprob]) -> dict[str, Any]:
     """Return the object of a chat choice."""
-    content = [_item(token.chosen) | {"top_logprobs": [_item(one) for one in token.top]} for token in tokens]
-    return {"content": content, "refusal": None}
+    return {"content": [token_logprob(token) for token in tokens], "refusal": None}
+
+
+def token_logprob(token: TokenLogprob, *, with_ids: bool = False) -> dict[str, Any]:
+    """Return the object of a token with its alternatives, as all protocols have it."""
+    chosen, *others = (
+        ({"id": one.token} if with_ids else {})
+        | {"token": _text(one), "logprob": _value(one), "bytes": list(one.piece)}
+        for one in (token.chosen, *token.top)
+    )
+    return chosen | {"top_logprobs": others}
 
 
 def text_logprobs(tokens: Sequence[TokenLogprob], n_chars_before: int) -> dict[str, Any]:
@@ -171,17 +179,13 @@ def _alternatives(token: TokenLogprob) -> dict[str, float | None] | None:
     return None if _value(token.chosen) is None else {_text(one): _value(one) for one in token.top}
 
 
-def _item(one: Logprob) -> dict[str, Any]:
-    return {"token": _text(one), "logprob": _value(one), "bytes": list(one.piece)}
-
-
 def _text(one: Logprob) -> str:
     return one.piece.decode("utf-8", "replace")
 
 
 def _value(one: Logprob) -> float | None:
     """Return a log probability; None for the first token of a prompt, which nothing precedes."""
-    return None if math.isnan(one.logprob) else max(one.logprob, LOWEST)
+    return None if math.isnan(one.logprob) else max(one.logprob, _LOWEST)
 
 
 def fingerprint(model: LoadedModel) -> str:
@@ -190,46 +194,34 @@ def fingerprint(model: LoadedModel) -> str:
     return "fp_" + hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
 
 
-class ReplyChoice(Protocol):
-    """What has come of one choice so far."""
-
-    end: Ended | None
-
-
-_Choice = TypeVar("_Choice", bound=ReplyChoice)
-
-
-def head_of(call: Call[Any], id_prefix: str, kind: str, model: LoadedModel, request_id: str) -> dict[str, Any]:
-    """Return what every object of the answer repeats; its id is that of the first request, with another beginning."""
-    return {
-        "id": f"{id_prefix}-{request_id.partition('-')[2]}",
-        "object": kind,
-        "created": int(time.time()),
-        "model": call.host.name,
-        "system_fingerprint": fingerprint(model),
-        **marks(model, call.body.wanted_speed, call.body.service_tier),
-    }
-
-
-class Reply(ABC, Generic[_Choice]):
+class OpenAiReply(Reply):
     """Puts the choices of one call into OpenAI's shapes."""
 
-    def __init__(self, body: GenerationBody, head: dict[str, Any], choices: Sequence[_Choice]) -> None:
-        self._repeated = head
-        self._choices = choices
-        self._n_prompts = len(choices) // body.n_choices
+    def __init__(self, call: Call[Any], run: EngineRun, id_prefix: str, kind: str) -> None:
+        body = call.body
+        self._call, self._run, self._choices = call, run, run.choices
+        # What every object repeats; its id is that of the first request, with another beginning.
+        self._repeated = {
+            "id": f"{id_prefix}-{run.requests[0].id.partition('-')[2]}",
+            "object": kind,
+            "created": int(time.time()),
+            "model": run.name,
+            "system_fingerprint": fingerprint(run.model),
+            **marks(run.model, body.wanted_speed, body.service_tier),
+        }
+        self._n_prompts = len(run.choices) // body.n_choices
         self._includes_usage = body.includes_usage
         # Most chunks are put together by hand: that runs for every token of every stream.
-        self._head = "data: " + json.dumps(head, separators=(",", ":"))[:-1]
+        self._head = "data: " + json.dumps(self._repeated, separators=(",", ":"))[:-1]
         rest = ',"usage":null' if body.includes_usage else ""
         self._tail = f',"logprobs":null,"finish_reason":null}}]{rest}'
 
-    def whole(self) -> dict[str, Any]:
+    async def whole(self) -> dict[str, Any]:
         """Return the object of a call that does not stream."""
         choices = [self._wire(index, choice) for index, choice in enumerate(self._choices)]
         return self._repeated | {"choices": choices, **self._cost()}
 
-    def closing(self) -> bytes:
+    async def closing(self) -> bytes:
         """Return the end of the stream."""
         if not self._includes_usage:
             return DONE
@@ -240,7 +232,7 @@ class Reply(ABC, Generic[_Choice]):
         return b"" if read is None else self._chunk(index, content, prompt_progress=prompt_progress(read))
 
     @abstractmethod
-    def _wire(self, index: int, choice: _Choice) -> dict[str, Any]: ...
+    def _wire(self, index: int, choice: Choice) -> dict[str, Any]: ...
 
     def _cost(self) -> dict[str, Any]:
         receipts = [choice.end.receipt for choice in self._choices if choice.end is not None]

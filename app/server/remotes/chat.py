@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request as HttpRequest
 
-from app.server.calls.call import Call
-from app.server.calls.generation import new_id
+from app.server.calls.generation import ChoiceUpdate, Updates, new_id
 from app.server.calls.schemas import ChatCompletionBody
-from app.server.chat.call import ChatCall, ChatChoice, ChatUpdate, Updates, running
+from app.server.chat.call import Call
+from app.server.chat.chat_call import ChatCall
+from app.server.chat.run import Choice
 from app.server.http.errors import ApiError, from_exception
-from app.server.remotes.exchange import BAD_GATEWAY, RemoteCall, Remotes, ask, model_named, untagged
+from app.server.remotes.exchange import BAD_GATEWAY, Remotes, ask, model_at_remote
 from app.server.remotes.figures import RemoteRequest
-from app.server.remotes.store import Remote
+from app.server.remotes.store import RemoteModel
 from app.server.remotes.upstream import Sent, error_text
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from core.values.messages import Ended, FinishReason, Logprob, TokenLogprob
-from core.values.request import Lane
 from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -51,119 +51,69 @@ _OURS = frozenset(
 )
 
 
-_Local = TypeVar("_Local", bound=Call[Any])
-
-
-class ModelAtRemote(NamedTuple):
-    """A model at a remote."""
-
-    remotes: Remotes
-    remote: Remote
-    model: str
-
-    @property
-    def name(self) -> str:
-        """The name that it has here."""
-        return f"{self.remote.name}/{self.model}"
-
-
 class Unanswered(Exception):
-    """A remote gave nothing of an answer: others may answer in its place, else ``failure`` is told."""
+    """A remote gave nothing of an answer: the model ``fallback`` of this machine shall answer in its place."""
 
-    def __init__(self, failure: ApiError) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-
-
-async def model_at_remote(http: HttpRequest, name: str | None) -> ModelAtRemote | None:
-    """Return the remote's model of this name, also with a tag that Ollama's clients add; None for names of others.
-
-    Raises ModelNotFound.
-    """
-    remotes: Remotes = http.app.state.remotes
-    known = remotes.store.all()
-    if name is None or not known:
-        return None
-    found = model_named(known, name)
-    return ModelAtRemote(remotes, found[0], await untagged(remotes, *found)) if found is not None else None
+    def __init__(self, fallback: str) -> None:
+        super().__init__(fallback)
+        self.fallback = fallback
 
 
-async def placed(http: HttpRequest, call: ChatCall) -> ChatCall | RemoteChat:
+async def placed(http: HttpRequest, call: ChatCall) -> ChatCall | AtRemote:
     """Return the call as it runs where its model is: here, or at a remote."""
     there = await model_at_remote(http, call.body.model)
-    return RemoteChat(there, call) if there is not None else call
+    return chat_at(http.app.state.remotes, there, call) if there is not None else call
 
 
-class AtRemote(Generic[_Local]):
-    """A call that a remote answers; ``local`` is the same call here, for the model that steps in."""
-
-    def __init__(self, there: ModelAtRemote, local: _Local) -> None:
-        self.there, self.local = there, local
-        self.name = there.name
-        self.pool = local.pool
-
-    async def answered(self, path: str, body: Json, *, streams: bool, step_in: Callable[[], Updates]) -> Updates:
-        """Yield what the remote says, else what ``step_in`` does once ``local`` names that model; raises ApiError."""
-        try:
-            async with aclosing(_updates_of(self.there, path, body, streams)) as updates:
-                async for update in updates:
-                    yield [update]
-            return
-        except Unanswered as unanswered:
-            fallback = fallback_of(self.there, unanswered)
-        self.local.body = self.local.body.model_copy(update={"model": fallback})
-        async with aclosing(step_in()) as batches:
-            async for batch in batches:
-                yield batch
+def chat_at(remotes: Remotes, there: RemoteModel, call: ChatCall) -> AtRemote:
+    """Return a chat that a remote answers."""
+    return AtRemote(remotes, there, call, "/v1/chat/completions", lambda: openai_chat(call.body))
 
 
-class RemoteChat(AtRemote[ChatCall]):
-    """A chat that a remote answers."""
+class AtRemote:
+    """A call that a remote answers, with this ``body`` at ``path``; ``local`` is the same call here."""
 
-    def running(self, *, streams: bool, truncates: bool) -> AbstractAsyncContextManager[tuple[RemoteRun, Updates]]:
-        """Run the call and give what comes of it, as ``ChatCall.running``."""
-        self.local.check()
-        return running(partial(self.run, streams=streams), self.local.drop_oldest if truncates else None)
+    def __init__(
+        self, remotes: Remotes, there: RemoteModel, local: Call[Any], path: str, body: Callable[[], Json]
+    ) -> None:
+        self.remotes, self.there, self.local, self.path, self.body = remotes, there, local, path, body
+
+    def drop_oldest(self) -> bool:
+        """As of ``local``."""
+        return self.local.drop_oldest()
 
     @asynccontextmanager
     async def run(self, *, streams: bool) -> AsyncIterator[RemoteRun]:
-        """Run the call, as ``ChatCall.run``."""
+        """Run the call."""
+        self.local.check()
         yield RemoteRun(self, streams)
 
 
 class RemoteRun:
-    """A chat that runs at a remote, or here where that did not answer."""
+    """A call that runs at a remote, or here where that did not answer."""
 
-    def __init__(self, call: RemoteChat, streams: bool) -> None:
+    def __init__(self, call: AtRemote, streams: bool) -> None:
         self._call, self._streams = call, streams
-        self.choices = [ChatChoice(None)]
+        self.choices, self.name, self.begun_at = [Choice()], call.there.name, 0.0
 
     async def updates(self) -> Updates:
         """Yield what is new; raises ApiError. What runs when this is closed is cancelled."""
-        answer, body = self.choices[0], openai_chat(self._call.local.body)
-        said = self._call.answered("/v1/chat/completions", body, streams=self._streams, step_in=self._step_in)
-        async with aclosing(said) as batches:
+        call, local = self._call, self._call.local
+        try:
+            said = _updates_of(call.remotes, call.there, call.path, call.body(), self._streams)
+            async with aclosing(said) as updates:
+                async for update in updates:
+                    self.begun_at = self.begun_at or time.monotonic()
+                    self.choices[0].keep(update)
+                    yield [update]
+            return
+        except Unanswered as unanswered:
+            fallback = unanswered.fallback
+        local.body = local.body.model_copy(update={"model": fallback})
+        async with local.run(streams=self._streams) as run, aclosing(run.updates()) as batches:
+            self.choices, self.name, self.begun_at = run.choices, run.name, run.begun_at
             async for batch in batches:
-                if self.choices[0] is answer:  # a run here keeps its own
-                    for update in batch:
-                        answer.keep(update)
                 yield batch
-
-    async def _step_in(self) -> Updates:
-        call = self._call
-        async with call.local.run(streams=self._streams) as run, aclosing(run.updates()) as batches:
-            self.choices, call.name = run.choices, call.local.name
-            async for batch in batches:
-                yield batch
-
-
-def fallback_of(there: ModelAtRemote, unanswered: Unanswered) -> str:
-    """Return the model of this machine that answers in a remote's place; raises ApiError where there is none."""
-    remote = there.remote
-    if remote.fallback is None:
-        raise unanswered.failure from None
-    there.remotes.figures.n_fallbacks[remote.name] += 1
-    return remote.fallback
 
 
 def openai_chat(body: ChatCompletionBody) -> Json:
@@ -187,12 +137,14 @@ def openai_chat(body: ChatCompletionBody) -> Json:
     return sent
 
 
-async def _updates_of(there: ModelAtRemote, path: str, body: Json, streams: bool) -> AsyncGenerator[ChatUpdate, None]:
+async def _updates_of(
+    remotes: Remotes, there: RemoteModel, path: str, body: Json, streams: bool
+) -> AsyncGenerator[ChoiceUpdate, None]:
     """Yield what a remote's chat or text brings, at last its end. Raises ApiError and Unanswered."""
-    asked = body | ({"stream": True, "stream_options": {"include_usage": True}} if streams else {})
-    request = there.remotes.figures.open(there.remote.name, there.model, Lane.STANDARD)
+    more = {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
+    request = remotes.figures.open(RemoteRequest(there, body=body | more))
     reader = _ChunkReader()
-    async with aclosing(_objects(there, path, asked, request)) as objects:
+    async with aclosing(_objects(remotes, request, path)) as objects:
         async for data in objects:
             update = reader.read(data)
             if update.pieces or update.logprobs:
@@ -200,26 +152,25 @@ async def _updates_of(there: ModelAtRemote, path: str, body: Json, streams: bool
         yield reader.end(request)
 
 
-async def object_of(there: ModelAtRemote, path: str, body: Json) -> Json:
+async def object_of(remotes: Remotes, there: RemoteModel, path: str, body: Json) -> Json:
     """Return a remote's whole answer, {} where that is no JSON object. Raises ApiError and Unanswered."""
-    request = there.remotes.figures.open(there.remote.name, there.model, Lane.STANDARD)
+    request = remotes.figures.open(RemoteRequest(there, body=body))
     found: Json = {}
-    async with aclosing(_objects(there, path, body, request)) as objects:
+    async with aclosing(_objects(remotes, request, path)) as objects:
         async for data in objects:
             found = data
     return found
 
 
-async def _objects(there: ModelAtRemote, path: str, body: Json, request: RemoteRequest) -> AsyncGenerator[Json, None]:
+async def _objects(remotes: Remotes, request: RemoteRequest, path: str) -> AsyncGenerator[Json, None]:
     """Yield the JSON objects of an answer: those of its events, or the whole one."""
-    call = RemoteCall(there.remote, there.model, body, request.lane)
     held = _Held()
     reason = FinishReason.CANCELLED
 
     async def work() -> None:
         try:
-            failure = await ask(there.remotes, call, Sent(path, _HEADERS), held, request)
-            await held.queue.put(None if failure is None else Unanswered(failure))
+            fallback = await ask(remotes, request, Sent(path, _HEADERS), held)
+            await held.queue.put(None if fallback is None else Unanswered(fallback))
         except Exception as error:
             await held.queue.put(from_exception(error))
 
@@ -236,7 +187,9 @@ async def _objects(there: ModelAtRemote, path: str, body: Json, request: RemoteR
                         raise ApiError(
                             BAD_GATEWAY,
                             Sentence(
-                                "The remote {name} says: {words}", name=there.remote.name, words=error_text(line[5:])
+                                "The remote {name} says: {words}",
+                                name=request.to.remote.name,
+                                words=error_text(line[5:]),
                             ),
                         )
                     yield data
@@ -244,7 +197,7 @@ async def _objects(there: ModelAtRemote, path: str, body: Json, request: RemoteR
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
-        there.remotes.figures.close(request, reason)
+        remotes.figures.close(request, reason)
 
 
 _HEADERS = ((b"content-type", b"application/json"),)
@@ -286,7 +239,7 @@ class _ChunkReader:
         self._called: int | None = None  # the number of the call that has begun
         self._is_cut = False
 
-    def read(self, data: Json) -> ChatUpdate:
+    def read(self, data: Json) -> ChoiceUpdate:
         """Return what is new in a chunk."""
         pieces: list[Piece] = []
         logprobs: list[TokenLogprob] = []
@@ -301,13 +254,13 @@ class _ChunkReader:
                 pieces.append(ContentText(said["content"]))
             pieces += self._calls(_dicts(said.get("tool_calls")))
             logprobs += _logprobs(choice.get("logprobs"))
-        return ChatUpdate(0, pieces, 1 if pieces else 0, logprobs)
+        return ChoiceUpdate(0, n_tokens=1 if pieces else 0, logprobs=logprobs, pieces=pieces)
 
-    def end(self, request: RemoteRequest) -> ChatUpdate:
+    def end(self, request: RemoteRequest) -> ChoiceUpdate:
         """Return the end: the answer is complete."""
         pieces = [CallEnded()] if self._called is not None and not self._is_cut else []
         reason = FinishReason.LENGTH if self._is_cut else FinishReason.STOP
-        return ChatUpdate(0, pieces, end=Ended(request.id, reason, receipt=request.receipt))
+        return ChoiceUpdate(0, end=Ended(request.id, reason, receipt=request.receipt), pieces=pieces)
 
     def _calls(self, deltas: list[Json]) -> Iterator[Piece]:
         for number, delta in enumerate(deltas):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from starlette.requests import Request as HttpRequest
 
 from app.server.http.errors import SERVER, ApiError, ErrorAnswer, ModelNotFound
 from app.server.remotes.figures import RemoteFigures, RemoteRequest
 from app.server.remotes.listed import ListedModel, listed_models
-from app.server.remotes.store import Remote, RemoteStore
+from app.server.remotes.store import Remote, RemoteModel, RemoteStore
 from app.server.remotes.upstream import (
-    ModelLists,
     RemoteUnreachable,
     Sent,
     Upstream,
@@ -22,7 +22,6 @@ from app.server.remotes.upstream import (
     read_all,
     unreachable,
 )
-from core.values.request import Lane
 from models.formatting.program import PROGRAM
 from models.formatting.sentence import Sentence
 
@@ -43,55 +42,37 @@ class Remotes:
     """The remotes of a server: what is set, their connections, their models and their figures."""
 
     def __init__(self, store: RemoteStore) -> None:
-        self.store = store
-        self.upstream = Upstream(store)
-        self.lists = ModelLists(self.upstream)
-        self.figures = RemoteFigures()
+        self.store, self.upstream, self.figures = store, Upstream(store), RemoteFigures()
 
     async def models(self) -> list[ListedModel]:
         """Return the models that all remotes list."""
-        return listed_models(await self.lists.all())
+        return listed_models(await self.upstream.lists())
+
+    async def find(self, name: Any) -> RemoteModel | None:
+        """Return the remote's model that NAME/MODEL means, None for all other names. Raises ModelNotFound.
+
+        A tag that Ollama's clients have added is left out.
+        """
+        known = self.store.all()
+        first, slash, model = name.partition("/") if isinstance(name, str) else ("", "", "")
+        if not slash or first not in known:
+            return None
+        remote = known[first]
+        if model.endswith(_LATEST) and model not in (remote.models or await self._listed(remote)):
+            model = model.removesuffix(_LATEST)
+        if not model or (remote.models and model not in remote.models):
+            raise ModelNotFound(str(name), [f"{first}/{one}" for one in remote.models])
+        return RemoteModel(remote, model)
+
+    async def _listed(self, remote: Remote) -> list[str]:
+        found = (await self.upstream.lists()).get(remote)
+        return [one["id"] for one in found.listed] if found is not None else []
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteCall:
-    """A request for a remote: ``body`` as it came, but for the fields that are ours."""
-
-    remote: Remote
-    model: str
-    body: dict[str, Any]
-    lane: Lane
-
-    @property
-    def streams(self) -> bool:
-        """Whether the reply comes in pieces."""
-        return self.body.get("stream") is True
-
-    def encoded(self, model: str) -> bytes:
-        """Return the body for another name of the model."""
-        return json.dumps(self.body | {"model": model}, separators=(",", ":")).encode()
-
-
-def model_named(remotes: dict[str, Remote], name: Any) -> tuple[Remote, str] | None:
-    """Return the remote and its model that NAME/MODEL means, None for all other names. Raises ModelNotFound."""
-    first, slash, model = name.partition("/") if isinstance(name, str) else ("", "", "")
-    if not slash or first not in remotes:
-        return None
-    remote = remotes[first]
-    if remote.models and model not in remote.models:
-        model = model.removesuffix(_LATEST)
-    if not model or (remote.models and model not in remote.models):
-        raise ModelNotFound(str(name), [f"{first}/{one}" for one in remote.models])
-    return remote, model
-
-
-async def untagged(remotes: Remotes, remote: Remote, model: str) -> str:
-    """Return a model's name without the tag that Ollama's clients add to it, where the remote lists it so."""
-    if not model.endswith(_LATEST) or remote.models:
-        return model
-    known = (await remotes.lists.all()).get(remote)
-    is_its_own = known is not None and any(one["id"] == model for one in known.listed)
-    return model if is_its_own else model.removesuffix(_LATEST)
+async def model_at_remote(http: HttpRequest, name: str | None) -> RemoteModel | None:
+    """Return the remote's model of this name, as ``Remotes.find``."""
+    remotes: Remotes = http.app.state.remotes
+    return await remotes.find(name)
 
 
 class Sink(Protocol):
@@ -112,56 +93,61 @@ class Sink(Protocol):
         """Take an answer that did not come in pieces."""
 
 
-async def ask(remotes: Remotes, call: RemoteCall, sent: Sent, sink: Sink, request: RemoteRequest) -> ApiError | None:
-    """Let the remote answer. Return its failure where nothing of an answer was given on and others may answer.
+async def ask(remotes: Remotes, request: RemoteRequest, sent: Sent, sink: Sink) -> str | None:
+    """Let the remote answer. Return the model of this machine that shall answer where nothing of an answer came.
 
-    Raises ApiError for every other failure, and where the request was ended early.
+    Raises ApiError where there is none, for every other failure, and where the request was ended early.
     """
-    work = asyncio.ensure_future(_exchange(remotes, call, sent, sink, request))
+    work = asyncio.ensure_future(_exchange(remotes, request, sent, sink))
     request.work = work
     try:
-        return await work
+        failure = await work
     except asyncio.CancelledError:
         if request.ended_by is None:
             raise
         raise request.ended_by from None
     finally:
         work.cancel()
+    remote = request.to.remote
+    if failure is not None and remote.fallback is None:
+        raise failure
+    if failure is not None:
+        remotes.figures.n_fallbacks[remote.name] += 1
+    return remote.fallback if failure is not None else None
 
 
-async def _exchange(
-    remotes: Remotes, call: RemoteCall, sent: Sent, sink: Sink, request: RemoteRequest
-) -> ApiError | None:
+async def _exchange(remotes: Remotes, request: RemoteRequest, sent: Sent, sink: Sink) -> ApiError | None:
+    """Return the failure where nothing of an answer was given on. Raises ApiError for every other one."""
     import httpx
 
-    upstream = remotes.upstream
+    upstream, remote = remotes.upstream, request.to.remote
     try:
         client = await upstream.client()
-        body = call.encoded(call.model) if sent.method == "POST" else b""
-        made = await upstream.request(call.remote, sent, body)
+        body = request.encoded(request.to.id) if sent.method == "POST" else b""
+        made = await upstream.request(remote, sent, body)
         response = await client.send(made, stream=True)
         try:
-            return await _forward(call, response, sink, request)
+            return await _forward(remote, response, sink, request)
         finally:
             await response.aclose()
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, ValueError, RemoteUnreachable) as error:
-        told = error if isinstance(error, RemoteUnreachable) else unreachable(call.remote, error)
+        told = error if isinstance(error, RemoteUnreachable) else unreachable(remote, error)
         failure = ApiError(BAD_GATEWAY, told.message)
         if sink.has_begun:
             raise failure from error
         return failure
 
 
-async def _forward(call: RemoteCall, response: httpx.Response, sink: Sink, request: RemoteRequest) -> ApiError | None:
+async def _forward(remote: Remote, response: httpx.Response, sink: Sink, request: RemoteRequest) -> ApiError | None:
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if response.status_code >= 400:
-        failure = RemoteError(call.remote, response, await _beginning(response))
+        failure = RemoteError(remote, response, await _beginning(response))
         if response.status_code >= 500 or response.status_code == 429:
             return failure
         raise failure
     if response.status_code >= 300:
         raise RemoteUnreachable(
-            f"The remote {call.remote.name} sends to another address ({response.status_code}): requests are not "
+            f"The remote {remote.name} sends to another address ({response.status_code}): requests are not "
             f"sent there. Add it under its own one with `{PROGRAM} remotes add`."
         )
     request.has_slot = True
@@ -176,7 +162,7 @@ async def _forward(call: RemoteCall, response: httpx.Response, sink: Sink, reque
     if kind not in ("application/json", "application/problem+json"):
         raise RemoteUnreachable(
             "The remote {name} answers with {kind} instead of JSON: is its address right? It usually ends with /v1.",
-            name=call.remote.name,
+            name=remote.name,
             kind=kind or Sentence("a body of no type"),
         )
     body = await read_all(response, _MAX_REPLY)

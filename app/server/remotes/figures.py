@@ -14,6 +14,7 @@ from app.server.calls.generation import new_id
 from app.server.calls.model_host import LEAVING
 from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import ApiError, refuse
+from app.server.remotes.store import RemoteModel
 from core.values.messages import Ended, FinishReason, Receipt
 from core.values.request import Lane
 
@@ -27,12 +28,12 @@ _MOST_USED = 100  # names are the clients', who could make up any number
 class RemoteRequest:
     """A request that a remote answers. Times are on ``time.monotonic``; tokens are chunks until the remote says more.
 
-    ``has_slot`` is True once the remote began its answer.
+    ``body`` is as it came, but for the fields that are ours. ``has_slot`` is True once the remote began its answer.
     """
 
-    remote: str
-    model: str
-    lane: Lane
+    to: RemoteModel
+    lane: Lane = Lane.STANDARD
+    body: dict[str, Any] = field(default_factory=dict)
     id: str = field(default_factory=lambda: new_id("remote"))
     since: float = field(default_factory=time.monotonic)
     has_slot: bool = False
@@ -45,9 +46,13 @@ class RemoteRequest:
     work: asyncio.Future[Any] | None = None
 
     @property
-    def name(self) -> str:
-        """The model's name here."""
-        return f"{self.remote}/{self.model}"
+    def streams(self) -> bool:
+        """Whether the reply comes in pieces."""
+        return self.body.get("stream") is True
+
+    def encoded(self, model: str) -> bytes:
+        """Return the body for this name of the model."""
+        return json.dumps(self.body | {"model": model}, separators=(",", ":")).encode()
 
     def end(self, error: ApiError) -> None:
         """End it early; its client is told this."""
@@ -84,24 +89,6 @@ class RemoteRequest:
         if isinstance(details, dict):
             self.n_cached = max(_first(details, ("cached_tokens",)), self.n_cached)
 
-    def as_dict(self, now: float) -> dict[str, Any]:
-        """Return it as requests are listed; ``phase`` is waiting, prefill or decode."""
-        seconds = now - self.decoding_since if self.decoding_since is not None else 0.0
-        is_decoding = self.decoding_since is not None
-        return {
-            "id": self.id,
-            "model": self.name,
-            "remote": self.remote,
-            "lane": self.lane.value,
-            "phase": "decode" if is_decoding else "prefill" if self.has_slot else "waiting",
-            "slot": None,
-            "n_prompt": self.n_prompt,
-            "n_cached": self.n_cached,
-            "n_generated": self.n_tokens,
-            "tokens_per_second": round((self.n_tokens - 1) / seconds, 1) if self.n_tokens > 1 and seconds > 0 else None,
-            "seconds": round(now - self.since, 1),
-        }
-
     @property
     def receipt(self) -> Receipt:
         """What it measured, as far as that can be seen from here."""
@@ -126,14 +113,13 @@ class RemoteFigures:
         # When each model was asked last, in seconds since 1970, the latest at the end.
         self.used: dict[str, float] = {}
 
-    def open(self, remote: str, model: str, lane: Lane) -> RemoteRequest:
-        """Add a request; raises 503 where too many wait."""
+    def open(self, request: RemoteRequest) -> RemoteRequest:
+        """Add a request, and return it; raises 503 where too many wait."""
         if len(self.live) >= MAX_REQUESTS:
             raise refuse(503, f"{len(self.live)} requests wait for remotes already: try later.", code="queue_full")
-        request = RemoteRequest(remote, model, lane)
         self.live[request.id] = request
-        self.used.pop(request.name, None)
-        self.used[request.name] = time.time()
+        self.used.pop(request.to.name, None)
+        self.used[request.to.name] = time.time()
         if len(self.used) > _MOST_USED:
             del self.used[next(iter(self.used))]
         return request
@@ -146,7 +132,7 @@ class RemoteFigures:
     def close(self, request: RemoteRequest, reason: FinishReason) -> None:
         """It is over."""
         if self.live.pop(request.id, None) is not None:
-            self.totals[request.remote].ended(Ended(request.id, reason, receipt=request.receipt))
+            self.totals[request.to.remote.name].ended(Ended(request.id, reason, receipt=request.receipt))
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> int:

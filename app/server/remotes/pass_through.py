@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, parse_qsl, urlencode
 
@@ -18,9 +17,8 @@ from app.server.calls.speed import wanted_speed
 from app.server.http.errors import ApiError, from_exception, from_http_exception, refuse
 from app.server.http.limits import INTERNAL, send_error
 from app.server.http.sse import HEADERS, PING, PING_SECONDS, ClientGone, while_connected
-from app.server.remotes.exchange import BAD_GATEWAY, RemoteCall, RemoteError, Remotes, ask, model_named, untagged
+from app.server.remotes.exchange import BAD_GATEWAY, RemoteError, Remotes, ask
 from app.server.remotes.figures import RemoteRequest
-from app.server.remotes.store import Remote
 from app.server.remotes.upstream import Sent, error_text, kept_headers
 from core.values.errors import BadRequest
 from core.values.messages import FinishReason
@@ -92,10 +90,10 @@ class PassThrough:
         body = b""
         try:
             if has_name:
-                call = _asked(scope, remotes)
+                request = await self._asked(scope)
             else:
                 body = await _read(receive)
-                call = _call(scope, body, remotes)
+                request = await self._request(scope, body)
         except ClientGone:
             return
         except HTTPException as error:  # of the layers before this one, about the body
@@ -104,23 +102,60 @@ class PassThrough:
         except (ApiError, BadRequest) as error:
             await send_error(scope, send, from_exception(error))
             return
-        if call is None:
+        if request is None:
             await self._app(scope, receive if has_name else _replay(body, receive), send)
             return
-        call = replace(call, model=await untagged(self._remotes, call.remote, call.model))
-        await self._answer(call, scope, receive, send)
+        await self._answer(request, scope, receive, send)
 
-    async def _answer(self, call: RemoteCall, scope: Scope, receive: Receive, send: Send) -> None:
-        reply = _ReplyToClient(scope, send, call)
-        failure: ApiError | None = None
+    async def _request(self, scope: Scope, body: bytes) -> RemoteRequest | None:
+        """Return the request for a remote's model, None for all others. Raises ApiError and BadRequest."""
+        # Most requests are for this machine, and some are large: those that cannot name a remote are not parsed twice.
+        known = self._remotes.store.all()
+        if not any(f'"{name}{slash}'.encode() in body for name in known for slash in ("/", "\\/")):
+            return None
         try:
-            request = self._remotes.figures.open(call.remote.name, call.model, call.lane)
+            fields = json.loads(body)
+        except (ValueError, RecursionError):
+            return None  # the route says what is wrong
+        named_by = "instance_id" if scope["path"] == "/api/v1/models/unload" else "model"
+        found = await self._remotes.find(fields.get(named_by) if isinstance(fields, dict) else None)
+        if found is None:
+            return None
+        if scope["path"] in _NOT_FOR_REMOTES:
+            name, path = found.remote.name, scope["path"]
+            message = f"{name} is a remote: its models are loaded there. {path} is for models of this machine."
+            raise refuse(400, message, param=named_by)
+        speed, tier = (fields[key] if isinstance(fields.get(key), str) else None for key in ("speed", "service_tier"))
+        try:
+            lane = wanted_speed(speed, tier).lane
+        except BadRequest:
+            lane = Lane.STANDARD  # what the fields mean there is not for us to say
+        if INTERNAL in scope:
+            fields.pop("speed", None)  # our own batches add it, and not every server takes fields it does not know
+        return RemoteRequest(found, lane, fields)
+
+    async def _asked(self, scope: Scope) -> RemoteRequest | None:
+        """Return the request for what a remote says of a model, None for models of this machine. Raises ApiError."""
+        fields = parse_qs(scope["query_string"].decode("latin-1"))
+        found = await self._remotes.find(fields.get("model", [""])[0])
+        if found is None:
+            return None
+        if scope["path"] not in _ASKED or scope["method"] not in ("GET", "HEAD"):
+            what = f"{scope['method']} {scope['path']}"
+            raise refuse(400, f"{found.remote.name} is a remote: {what} is for models of this machine.", param="model")
+        return RemoteRequest(found)
+
+    async def _answer(self, request: RemoteRequest, scope: Scope, receive: Receive, send: Send) -> None:
+        reply = _ReplyToClient(scope, send, request)
+        fallback: str | None = None
+        try:
+            self._remotes.figures.open(request)
         except ApiError as error:
             await reply.refuse(error)
             return
         reason = FinishReason.FAILED
         try:
-            failure = await while_connected(receive, self._ask(call, scope, reply, request))
+            fallback = await while_connected(receive, self._ask(request, scope, reply))
             reason = FinishReason.STOP if reply.is_good else FinishReason.FAILED
         except ClientGone:
             reason = FinishReason.CANCELLED
@@ -131,34 +166,28 @@ class PassThrough:
             await reply.refuse(from_exception(error))
         finally:
             self._remotes.figures.close(request, reason)
-        if failure is None:
+        if fallback is None:
             return
-        if call.remote.fallback is None:
-            await reply.refuse(failure)
-            return
-        self._remotes.figures.n_fallbacks[call.remote.name] += 1
-        body = call.encoded(call.remote.fallback)
-        there = _naming(scope, call.remote.fallback)
-        await self._app(_with_length(there, body), _replay(body, receive), reply.for_fallback())
+        body = request.encoded(fallback)
+        there = _with_length(_naming(scope, fallback), body)
+        await self._app(there, _replay(body, receive), reply.for_fallback(fallback))
 
-    async def _ask(
-        self, call: RemoteCall, scope: Scope, reply: _ReplyToClient, request: RemoteRequest
-    ) -> ApiError | None:
-        """Let the remote answer, with comments to a stream that waits."""
+    async def _ask(self, request: RemoteRequest, scope: Scope, reply: _ReplyToClient) -> str | None:
+        """Let the remote answer, with comments to a stream that waits; as ``ask``."""
         path: str = _OPENAI_PATHS.get(scope["path"]) or scope["path"]
         is_asked = path in _ASKED
-        query = _naming(scope, call.model).get("query_string", b"")
+        query = _naming(scope, request.to.id).get("query_string", b"")
         sent = Sent(path, scope["headers"], query, "GET" if is_asked else "POST")
-        pinging = asyncio.ensure_future(reply.ping(self._ping_seconds)) if call.streams else None
+        pinging = asyncio.ensure_future(reply.ping(self._ping_seconds)) if request.streams else None
         try:
-            return await ask(self._remotes, call, sent, reply, request)
+            return await ask(self._remotes, request, sent, reply)
         except RemoteError as error:
             if not is_asked or error.answer.status not in (404, 405):
                 raise
             raise refuse(
                 404,
                 f"{error.message.rstrip('.')}. {path} is a route of llama-server's: what other servers say of a model "
-                f"is at /v1/models/{call.remote.name}/{call.model}.",
+                f"is at /v1/models/{request.to.name}.",
                 param="model",
             ) from None
         finally:
@@ -170,8 +199,8 @@ class PassThrough:
 class _ReplyToClient:
     """What the client gets. It begins once, with the first piece of the remote's answer or a comment, and ends once."""
 
-    def __init__(self, scope: Scope, send: Send, call: RemoteCall) -> None:
-        self._scope, self._send, self._call = scope, send, call
+    def __init__(self, scope: Scope, send: Send, request: RemoteRequest) -> None:
+        self._scope, self._send, self._remote = scope, send, request.to.remote.name
         self._has_head = False  # the status and headers were sent
         self._n_sent = 0
         self._tail = b"\n\n"
@@ -217,7 +246,7 @@ class _ReplyToClient:
             return
         if not self._has_head:
             self._is_over = True
-            await send_error(self._scope, self._send, error, {"x-slipstream-remote": self._call.remote.name})
+            await send_error(self._scope, self._send, error, {"x-slipstream-remote": self._remote})
             return
         if not self._tail.endswith(b"\n\n"):
             await self.write(b"\n")  # ends the event that was not complete
@@ -235,7 +264,7 @@ class _ReplyToClient:
                 await self._send({"type": "http.response.body", "body": PING, "more_body": True})
             n_seen = self._n_sent
 
-    def for_fallback(self) -> Send:
+    def for_fallback(self, model: str) -> Send:
         """Return what sends the answer of a model of this machine in place of the remote's."""
         has_head, is_error = self._has_head, False
 
@@ -245,7 +274,7 @@ class _ReplyToClient:
                 is_error = message["status"] >= 400
                 if has_head:
                     return
-                named = (b"x-slipstream-fallback", str(self._call.remote.fallback).encode("ascii", "replace"))
+                named = (b"x-slipstream-fallback", model.encode("ascii", "replace"))
                 message = {**message, "headers": [*message["headers"], named]}
             elif has_head and is_error and message.get("body"):
                 error = ApiError(BAD_GATEWAY, error_text(message["body"]))
@@ -256,7 +285,7 @@ class _ReplyToClient:
 
     async def _head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self._has_head = True
-        named = (b"x-slipstream-remote", self._call.remote.name.encode())
+        named = (b"x-slipstream-remote", self._remote.encode())
         await self._send({"type": "http.response.start", "status": status, "headers": [*headers, named]})
 
     async def _close(self) -> None:
@@ -297,51 +326,8 @@ def _with_length(scope: Scope, body: bytes) -> Scope:
     return {**scope, "headers": [*fields, (b"content-length", str(len(body)).encode())]}
 
 
-def _call(scope: Scope, body: bytes, remotes: dict[str, Remote]) -> RemoteCall | None:
-    """Return the call of a remote's model, None for all others. Raises ApiError and BadRequest."""
-    # Most requests are for this machine, and some are large: those that cannot name a remote are not parsed twice.
-    if not any(f'"{name}{slash}'.encode() in body for name in remotes for slash in ("/", "\\/")):
-        return None
-    try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError):
-        return None  # the route says what is wrong
-    named_by = "instance_id" if scope["path"] == "/api/v1/models/unload" else "model"
-    found = model_named(remotes, fields.get(named_by) if isinstance(fields, dict) else None)
-    if found is None:
-        return None
-    remote, model = found
-    if scope["path"] in _NOT_FOR_REMOTES:
-        raise refuse(
-            400,
-            f"{remote.name} is a remote: its models are loaded there. {scope['path']} is for models of this machine.",
-            param=named_by,
-        )
-    speed, tier = (fields[key] if isinstance(fields.get(key), str) else None for key in ("speed", "service_tier"))
-    try:
-        lane = wanted_speed(speed, tier).lane
-    except BadRequest:
-        lane = Lane.STANDARD  # what the fields mean there is not for us to say
-    if INTERNAL in scope:
-        fields.pop("speed", None)  # our own batches add it, and not every server takes fields that it does not know
-    return RemoteCall(remote, model, fields, lane)
-
-
 def _has_name_in_query(scope: Scope) -> bool:
     return scope["path"] in _NAMED_IN_QUERY and b"model=" in scope.get("query_string", b"")
-
-
-def _asked(scope: Scope, remotes: dict[str, Remote]) -> RemoteCall | None:
-    """Return the call that asks for what a remote says of a model, None for models of this machine. Raises ApiError."""
-    fields = parse_qs(scope["query_string"].decode("latin-1"))
-    found = model_named(remotes, fields.get("model", [""])[0])
-    if found is None:
-        return None
-    remote, model = found
-    if scope["path"] not in _ASKED or scope["method"] not in ("GET", "HEAD"):
-        what = f"{scope['method']} {scope['path']}"
-        raise refuse(400, f"{remote.name} is a remote: {what} is for models of this machine.", param="model")
-    return RemoteCall(remote, model, {}, Lane.STANDARD)
 
 
 def _naming(scope: Scope, model: str) -> Scope:

@@ -33,7 +33,7 @@ class RemoteBody(Body):
 async def list_remotes(http: HttpRequest) -> Response:
     """List the remotes with their models; ``problem`` says why one does not answer."""
     remotes = _remotes(http)
-    lists = await remotes.lists.all()
+    lists = await remotes.upstream.lists()
     found = [known.as_dict(one) for one, known in lists.items()]
     return JSONResponse(as_asked(http, {"object": "list", "data": found}))
 
@@ -45,7 +45,7 @@ async def add_remote(body: RemoteBody, http: HttpRequest) -> Response:
     remote = await asyncio.to_thread(
         remotes.store.add, body.name, body.url, key=body.key, fallback=body.fallback, models=body.models
     )
-    return JSONResponse(as_asked(http, (await remotes.lists.ask(remote)).as_dict(remote)), 201)
+    return JSONResponse(as_asked(http, (await remotes.upstream.ask(remote)).as_dict(remote)), 201)
 
 
 async def test_remote(name: str, http: HttpRequest) -> Response:
@@ -53,7 +53,7 @@ async def test_remote(name: str, http: HttpRequest) -> Response:
     remotes = _remotes(http)
     remote = remotes.store.named(name)
     began = time.monotonic()
-    known = await remotes.lists.ask(remote)
+    known = await remotes.upstream.ask(remote)
     found = known.as_dict(remote) | {"seconds": round(time.monotonic() - began, 3)}
     return JSONResponse(as_asked(http, found))
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from app.environment.exit_codes import ExitCode
@@ -50,6 +50,18 @@ class Remote:
     def key_variable(self) -> str:
         """The environment variable that may hold the key: it goes before the keyring."""
         return "SLIPSTREAM_REMOTE_KEY_" + re.sub(r"\W", "_", self.name.upper().replace(".", "_"))
+
+
+class RemoteModel(NamedTuple):
+    """A model at a remote, by the ``id`` that it has there."""
+
+    remote: Remote
+    id: str
+
+    @property
+    def name(self) -> str:
+        """The name that it has here."""
+        return f"{self.remote.name}/{self.id}"
 
 
 class RemoteStore:

@@ -50,14 +50,43 @@ class Sent(NamedTuple):
     method: str = "POST"
 
 
+class ModelList(NamedTuple):
+    """What a remote listed, and why it could not be asked the last time; ``at`` is on ``time.monotonic``."""
+
+    listed: list[dict[str, Any]]
+    problem: str | None
+    at: float
+
+    def as_dict(self, remote: Remote) -> dict[str, Any]:
+        """Return what is known of a remote, as JSON has it."""
+        return {
+            "name": remote.name,
+            "url": remote.url,
+            "has_key": remote.has_key,
+            "fallback": remote.fallback,
+            "models": [f"{remote.name}/{one['id']}" for one in self.listed],
+            "problem": self.problem,
+        }
+
+
 class Upstream:
-    """All connections of this server to remotes. The HTTP client is made when the first one is asked."""
+    """All connections of this server to remotes, and their lists of models.
+
+    The HTTP client is made when the first one is asked. A list is asked for again after a minute, beside those who read
+    it.
+    """
+
+    MAX_AGE = 60.0
+    # Who lists models is not kept waiting longer by a remote that does not answer.
+    PATIENCE = 2.0
 
     def __init__(self, store: RemoteStore) -> None:
         self.store = store
         self._client: httpx.AsyncClient | None = None
         self._making = asyncio.Lock()
         self._keys: dict[Remote, str] = {}
+        self._lists: dict[Remote, ModelList] = {}
+        self._asking: dict[Remote, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -79,7 +108,39 @@ class Upstream:
                 self._client = await asyncio.to_thread(_new_client)  # certificates take a while to read
         return self._client
 
-    async def models(self, remote: Remote) -> list[dict[str, Any]]:
+    async def lists(self) -> dict[Remote, ModelList]:
+        """Return the lists of all remotes, also old ones; one that was never asked for is waited for a little."""
+        remotes = list(self.store.all().values())
+        self._lists = {remote: known for remote, known in self._lists.items() if remote in remotes}
+        now = time.monotonic()
+        for remote in remotes:
+            known = self._lists.get(remote)
+            if remote not in self._asking and (known is None or now - known.at > self.MAX_AGE):
+                self._asking[remote] = asyncio.ensure_future(self._ask(remote))
+        unknown = [self._asking[remote] for remote in remotes if remote not in self._lists]
+        if unknown:
+            await asyncio.wait(unknown, timeout=self.PATIENCE)
+        return {remote: self._lists.get(remote, ModelList([], "It has not answered yet.", now)) for remote in remotes}
+
+    async def ask(self, remote: Remote) -> ModelList:
+        """Ask a remote for its models now, and return its list."""
+        await self._ask(remote)
+        return self._lists[remote]
+
+    async def _ask(self, remote: Remote) -> None:
+        before = self._lists.get(remote)
+        listed = before.listed if before is not None else [{"id": model} for model in remote.models]
+        problem = None
+        try:
+            found = await self._models(remote)
+            listed = [one for one in found if one["id"] in remote.models] if remote.models else found
+        except RemoteUnreachable as error:
+            problem = error.message
+        finally:
+            self._asking.pop(remote, None)
+        self._lists[remote] = ModelList(listed, problem, time.monotonic())
+
+    async def _models(self, remote: Remote) -> list[dict[str, Any]]:
         """Return the remote's models as it lists them; raises RemoteUnreachable."""
         import httpx
 
@@ -203,67 +264,3 @@ def _listed(remote: Remote, body: bytes) -> list[dict[str, Any]]:
             "What answers at {url}/models lists no models: the address of an OpenAI-style server ends with /v1.",
             url=remote.url,
         ) from error
-
-
-class ModelList(NamedTuple):
-    """What a remote listed, and why it could not be asked the last time; ``at`` is on ``time.monotonic``."""
-
-    listed: list[dict[str, Any]]
-    problem: str | None
-    at: float
-
-    def as_dict(self, remote: Remote) -> dict[str, Any]:
-        """Return what is known of a remote, as JSON has it."""
-        return {
-            "name": remote.name,
-            "url": remote.url,
-            "has_key": remote.has_key,
-            "fallback": remote.fallback,
-            "models": [f"{remote.name}/{one['id']}" for one in self.listed],
-            "problem": self.problem,
-        }
-
-
-class ModelLists:
-    """What remotes said of their models. A list is asked for again after a minute, beside those who read it."""
-
-    MAX_AGE = 60.0
-    # Who lists models is not kept waiting longer by a remote that does not answer.
-    PATIENCE = 2.0
-
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
-        self._lists: dict[Remote, ModelList] = {}
-        self._asking: dict[Remote, asyncio.Task[None]] = {}
-
-    async def all(self) -> dict[Remote, ModelList]:
-        """Return all lists, also old ones; one that was never asked for is waited for a little."""
-        remotes = list(self._upstream.store.all().values())
-        self._lists = {remote: known for remote, known in self._lists.items() if remote in remotes}
-        now = time.monotonic()
-        for remote in remotes:
-            known = self._lists.get(remote)
-            if remote not in self._asking and (known is None or now - known.at > self.MAX_AGE):
-                self._asking[remote] = asyncio.ensure_future(self._ask(remote))
-        unknown = [self._asking[remote] for remote in remotes if remote not in self._lists]
-        if unknown:
-            await asyncio.wait(unknown, timeout=self.PATIENCE)
-        return {remote: self._lists.get(remote, ModelList([], "It has not answered yet.", now)) for remote in remotes}
-
-    async def ask(self, remote: Remote) -> ModelList:
-        """Ask now, and return the answer."""
-        await self._ask(remote)
-        return self._lists[remote]
-
-    async def _ask(self, remote: Remote) -> None:
-        before = self._lists.get(remote)
-        listed = before.listed if before is not None else [{"id": model} for model in remote.models]
-        problem = None
-        try:
-            found = await self._upstream.models(remote)
-            listed = [one for one in found if one["id"] in remote.models] if remote.models else found
-        except RemoteUnreachable as error:
-            problem = error.message
-        finally:
-            self._asking.pop(remote, None)
-        self._lists[remote] = ModelList(listed, problem, time.monotonic())

@@ -178,12 +178,9 @@ class ReplyParser:
         marker = ""
         while marker != close:
             try:
-                marker = yield from self._source.stream_until(ends, self._thought)
+                marker = yield from self._give_until(ends, self._thought)
             except TextOver:
-                rest = self._source.rest
-                self._thought(rest[: len(rest) - n_begun(rest, 0, ends)] if self._reader.is_cut else rest)
                 self._space = ""
-                self._source.at = self._source.kept = len(self._source.text)
                 raise
             if marker != close and (yield from self._calls(marker)):
                 break
@@ -191,6 +188,17 @@ class ReplyParser:
         self._in_thoughts = False
         self._mark_thoughts(thinking.close)
         self._is_fresh, self._drops_space, self._space = True, True, ""
+
+    def _give_until(self, ends: list[str], give: Callable[[str], None]) -> Reading[str]:
+        """Give the text up to the first of its ends, and return that; where there is none, all that is left."""
+        source = self._source
+        try:
+            return (yield from source.stream_until(ends, give))
+        except TextOver:
+            rest = source.rest
+            give(rest[: len(rest) - n_begun(rest, 0, ends)] if self._reader.is_cut else rest)
+            source.at = source.kept = len(source.text)
+            raise
 
     def _mark_thoughts(self, marker: str) -> None:
         if self._tells_thoughts:
@@ -248,13 +256,13 @@ class ReplyParser:
                 elif re.search(channels.thinking, header):
                     self._is_fresh = True
                     self._mark_thoughts(f"{header}{channels.header_end}")
-                    yield from self._channel_text(ends, self._thought)
+                    yield from self._give_until(ends, self._thought)
                     self._mark_thoughts(channels.ends[0])
                 else:
                     if not re.search(channels.answer, header):
                         self._say(f"{'' if self._is_fresh else channels.start}{header}{channels.header_end}")
                     self._is_fresh = False
-                    yield from self._channel_text(ends, self._say)
+                    yield from self._give_until(ends, self._say)
                 source.take()
         except TextOver:
             self._end_channel(channels)
@@ -287,16 +295,6 @@ class ReplyParser:
         else:
             self._reader.name = name
             yield from self._reader.read_arguments()
-
-    def _channel_text(self, ends: list[str], give: Callable[[str], None]) -> Reading[None]:
-        try:
-            yield from self._source.stream_until(ends, give)
-        except TextOver:
-            rest = self._source.rest
-            give(rest[: len(rest) - n_begun(rest, 0, ends)] if self._reader.is_cut else rest)
-            self._source.at = self._source.kept = len(self._source.text)
-            raise
-        self._source.take()
 
     def _end_channel(self, channels: Channels) -> None:
         if self._reader.name and self._reader.is_cut:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.server.calls.constraints import LOOSE, JsonSchema, ToolBinding, without, written
+from app.server.replies.constraints import LOOSE, JsonSchema, ToolBinding, without, written
 from app.server.replies.reply_format import (
     ANY,
     GEMMA_QUOTE,

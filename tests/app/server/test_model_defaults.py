@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.server.calls.call import with_defaults
 from app.server.calls.schemas import ChatCompletionBody, CompletionBody
+from app.server.chat.call import with_defaults
 from app.settings.model_settings_store import ModelSettingsStore, UsageStore
 from app.settings.server_settings import USUAL_ENGINE, ServerSettings
 from core.values.model_settings import (

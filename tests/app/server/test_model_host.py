@@ -352,8 +352,8 @@ async def test_a_cancelled_load_ends_the_calls_that_wait_for_it_and_the_next_one
     await stage.settle()
     stage.say(EnginePhase.LOADING, progress=0.3)
     await stage.settle()
-    assert stage.pool.cancel_load()
-    assert not stage.pool.cancel_load()  # it is over
+    assert stage.pool.main.cancel_load()
+    assert not stage.pool.main.cancel_load()  # it is over
     for call in calls:
         with pytest.raises(EngineUnavailable, match="cancelled"):
             await call
@@ -364,7 +364,7 @@ async def test_a_cancelled_load_ends_the_calls_that_wait_for_it_and_the_next_one
     stage.becomes_ready("a.gguf")
     release.set()
     await again
-    assert not stage.pool.cancel_load()  # nothing loads
+    assert not stage.pool.main.cancel_load()  # nothing loads
     assert log == ["a.gguf"]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from jinja2 import TemplateError
 
-from app.server.calls.constraints import ToolBinding
+from app.server.replies.constraints import ToolBinding
 from app.server.replies.format_finder import contrasts, found_format
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, ReasoningText
 from app.server.replies.reply_format import ReplyFormat

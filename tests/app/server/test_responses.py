@@ -9,7 +9,7 @@ from contextlib import closing
 import openai
 import pytest
 
-from app.server.chat.call import ChatUpdate
+from app.server.calls.generation import ChoiceUpdate
 from app.server.openai.response_body import ResponseBody
 from app.server.openai.response_store import ResponseStore, StoredResponse
 from app.server.openai.responses import Asked, ResponseReply
@@ -129,8 +129,8 @@ def test_tokens_are_counted_log_probabilities_told_and_a_schema_followed(server,
 def test_log_probabilities_of_text_that_is_held_back_come_with_it():
     reply = ResponseReply(Asked(ResponseBody(input="Hi"), None, None), None)
     space, fox = (TokenLogprob(Logprob(0, piece, -0.5), ()) for piece in (b" ", b" fox"))
-    assert reply.events(ChatUpdate(0, [], 1, [space])) == []
-    *_, delta = reply.events(ChatUpdate(0, [ContentText("  fox")], 1, [fox]))
+    assert reply.events(ChoiceUpdate(0, n_tokens=1, logprobs=[space])) == []
+    *_, delta = reply.events(ChoiceUpdate(0, n_tokens=1, logprobs=[fox], pieces=[ContentText("  fox")]))
     assert [one["token"] for one in delta["logprobs"]] == [" ", " fox"]
 
 
