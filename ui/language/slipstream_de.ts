@@ -7094,6 +7094,21 @@ Klicke für mehr.</translation>
       <translation>Ein Modell wird heruntergeladen oder kleiner gemacht: Warte, bis das fertig ist, oder halte es an.</translation>
     </message>
     <message>
+      <location filename="../../app/library_service/settings.py" />
+      <source>{name} was trained for {n_ctx:,} tokens of context: choose that many or fewer.</source>
+      <translation>{name} wurde für {n_ctx:,} Token Kontext trainiert: Wähle so viele oder weniger.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/settings.py" />
+      <source>This machine does not hold {n_ctx:,} tokens of context for {name}: {n_fitting:,} fit into its memory.</source>
+      <translation>Dieser Rechner fasst für {name} keine {n_ctx:,} Token Kontext: In seinen Speicher passen {n_fitting:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/settings.py" />
+      <source>This machine runs {n_threads} threads at once: choose that many or fewer.</source>
+      <translation>Dieser Rechner führt {n_threads} Threads gleichzeitig aus: Wähle so viele oder weniger.</translation>
+    </message>
+    <message>
       <location filename="../../app/pairing/decision.py" />
       <source>Prompt lookup drafts without a model.</source>
       <translation>Nachschlagen im Text macht Entwürfe ohne Modell.</translation>
