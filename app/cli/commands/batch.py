@@ -74,10 +74,13 @@ def batch(
     if jobs.is_same_as(output):
         raise BadRequest(f"IN and OUT are the same file, {output}: choose another output file.")
     results = ResultFile(output)
+    ending: _Ending | None = None
     try:
         work = look_through(jobs, results)
         ending = _run(work, results, server, max_parallel, quiet=quiet)
     finally:
+        if ending is None or ending.problem is not None:
+            results.withdraw()
         results.close()
         jobs.close()
     ending.show(work, output, as_json=as_json, quiet=quiet)
