@@ -168,6 +168,7 @@ ROUTES = (
     ("POST", "/api/push", unsupported),
     ("POST", "/api/blobs/{digest}", unsupported_blob),
     ("GET", "/api/blobs/{digest}", no_blob),
+    ("GET", "/lmstudio-greeting", lm_studio_models.greet),
     ("GET", "/api/v0/models", lm_studio_models.list_models),
     ("GET", "/api/v0/models/{model_id:path}", lm_studio_models.get_model),
     ("POST", "/api/v0/chat/completions", lm_studio.chat_completions),
