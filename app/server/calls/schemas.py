@@ -384,7 +384,7 @@ class ContentPart(LenientBody):
         elif kind == "refusal":
             part = {"type": "text", "text": part.get("refusal")}
         elif isinstance(kind, str) and kind not in ("text", "image_url"):
-            raise ValueError(f"parts of type {kind!r} cannot be read, only text and image_url")
+            raise ValueError(f"parts of type {kind!r} cannot be read, only text, image_url and thinking")
         return part | {"image_url": {"url": part["image_url"]}} if isinstance(part.get("image_url"), str) else part
 
     @model_validator(mode="after")
@@ -429,6 +429,20 @@ class ChatMessage(LenientBody):
     reasoning_content: str | None = None
     refusal: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_thoughts(cls, message: Any) -> Any:
+        """Take thoughts as others write them: the field ``reasoning``, and Mistral's parts of the content."""
+        if not isinstance(message, dict):
+            return message
+        content, thoughts = message.get("content"), message.get("reasoning")
+        if isinstance(content, list) and any(map(_is_thought, content)):
+            message = message | {"content": [part for part in content if not _is_thought(part)]}
+            thoughts = "".join(text for part in content if _is_thought(part) for text in _thoughts(part))
+        if isinstance(thoughts, str) and message.get("reasoning_content") is None:
+            message = message | {"reasoning_content": thoughts}
+        return message
+
     @model_validator(mode="after")
     def _has_content(self) -> ChatMessage:
         if self.content is None and self.role == "tool":
@@ -453,6 +467,20 @@ class ChatMessage(LenientBody):
         if isinstance(self.content, list):
             return "".join(next(marks) if part.text is None else part.text for part in self.content)
         return self.refusal if self.content is None else self.content
+
+
+def _is_thought(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "thinking"
+
+
+def _thoughts(part: dict[str, Any]) -> Iterator[str]:
+    """Yield the texts of a part with thoughts; raises ValueError where it has none."""
+    thoughts = part.get("thinking")
+    for one in thoughts if isinstance(thoughts, list) else [thoughts]:
+        text = one.get("text") if isinstance(one, dict) else one
+        if not isinstance(text, str):
+            raise ValueError("a part of type thinking needs the field thinking: a text, or parts of type text")
+        yield text
 
 
 class Function(LenientBody):
