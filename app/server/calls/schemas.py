@@ -21,12 +21,13 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.server.calls.constraints import (
     ANY_ARGUMENTS,
-    LOOSE,
     NO_ARGUMENTS,
     JsonSchema,
     ResponseFormat,
     ToolBinding,
     grammar_of,
+    loose,
+    told,
     written,
 )
 from app.server.calls.speed import wanted_speed
@@ -318,7 +319,7 @@ class GenerationBody(WholeNumbers):
         if self.response_format is not None and self.response_format.constraint is not None:
             yield self.response_format.constraint
         if self.json_schema is not None:
-            yield Constraint("json_schema", written(self.json_schema, "json_schema"), field="json_schema")
+            yield Constraint("json_schema", written(loose(self.json_schema), "json_schema"), field="json_schema")
         if self.regex is not None:
             yield Constraint("regex", self.regex, field="regex")
         if self.grammar is not None:
@@ -502,7 +503,7 @@ class Function(LenientBody):
             message = Sentence("The parameters of the function {name} must be of type object.", name=self.name)
             raise BadRequest(message, param="tools")
         schema = self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
-        return schema if self.strict else schema | {"x-guidance": LOOSE}
+        return schema if self.strict else loose(schema)
 
 
 class ChatTool(LenientBody):
@@ -723,7 +724,7 @@ class ChatCompletionBody(GenerationBody):
         binding = self.binding
         if binding is not None and binding.answer is not None:
             # Where calls are as likely as an answer that it was not told of, a model would call for ever.
-            hint = f"{_ANSWER_FORM}\n{binding.answer.text}"
+            hint = f"{_ANSWER_FORM}\n{told(binding.answer)}"
             messages[0] |= {"content": f"{messages[0]['content'] or ''}\n\n{hint}".lstrip()}
         return extra | {"messages": messages, "tools": tools}
 
