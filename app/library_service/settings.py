@@ -65,7 +65,9 @@ class SettingsService:
                     "This machine runs {n_threads} threads at once: choose that many or fewer.", n_threads=n_threads
                 )
             if name == "draft" and not names_no_model(entry, text):
-                find_draft(text, self._shelf.catalog)
+                draft = find_draft(text, self._shelf.catalog)
+                if draft.path.resolve() == entry.path.resolve():
+                    raise BadSetting("{name} cannot draft for itself.", name=entry.name)
         except BadSetting as error:
             return error.message
         except SlipstreamError as error:

@@ -50,6 +50,7 @@ def test_set_show_and_reset(models, config):
             "trained for 1,024 tokens of context: choose that many",
         ),
         (("ember", "--set", "threads=512"), ExitCode.USAGE, "threads at once: choose that many or fewer"),
+        (("ember", "--set", "draft=ember"), ExitCode.USAGE, "ember-q8_0 cannot draft for itself"),
         (("nobody",), ExitCode.MODEL, "no model called"),
     ],
 )
