@@ -33,5 +33,7 @@ def refusal(path: str, headers: dict[bytes, bytes]) -> bytes | None:
         "Slipstream does not speak the protocol of LM Studio's own packages: use the package openai, with the base URL "
         f"http://{host}/v1."
     )
-    answer = json.dumps({"success": False, "error": sentence}).encode()
+    # The package for Python shows objects, the one for JavaScript texts.
+    error = {"title": sentence} if b"python" in headers.get(b"user-agent", b"") else sentence
+    answer = json.dumps({"success": False, "error": error}).encode()
     return struct.pack(">BBH", _TEXT, _IN_TWO_BYTES, len(answer)) + answer + struct.pack(">BBH", _CLOSE, 2, _DONE)

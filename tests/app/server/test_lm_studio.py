@@ -172,12 +172,13 @@ def test_a_model_is_loaded_and_unloaded(server):
     assert (missing.status_code, missing.json()["error"]["type"]) == (404, "model_not_found")
 
 
-def test_lm_studios_packages_are_told_what_to_use_instead(server):
+@pytest.mark.parametrize("package", ["python-httpx/0.28", "node"])
+def test_lm_studios_packages_are_told_what_to_use_instead(server, package):
     assert server.http.get("/lmstudio-greeting").json() == {"lmstudio": True}
     host, port = server.http.base_url.host, server.http.base_url.port
     asked = (
         f"GET /llm HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        f"User-Agent: {package}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     )
     with socket.create_connection((host, port), timeout=10) as wire, wire.makefile("rb") as told:
         wire.sendall(asked.encode())
@@ -189,5 +190,6 @@ def test_lm_studios_packages_are_told_what_to_use_instead(server):
         assert (kind, marker) == (0x81, 126)
         answer = json.loads(told.read(n_bytes))
         assert not answer["success"]
-        assert f"use the package openai, with the base URL http://{host}:{port}/v1." in answer["error"]
+        said = answer["error"]["title"] if "python" in package else answer["error"]
+        assert f"use the package openai, with the base URL http://{host}:{port}/v1." in said
         assert told.read() == b"\x88\x02\x03\xe8"
