@@ -22,6 +22,7 @@ NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalPrope
 # tools of MCP servers come by the dozen, and one of them would make all calls impossible.
 LOOSE: dict[str, JsonSchema] = {"lenient": True, "coerce_one_of": True}
 _OPTIONS = "x-guidance"
+_MOST_SHOWN = 60  # characters of a pattern in an error
 # A grammar in Lark may have the sign in a text.
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
@@ -110,10 +111,12 @@ def written(schema: JsonSchema, field: str) -> str:
         pattern = part.get("pattern")
         if isinstance(pattern, str) and (plain := without_looks(pattern)) != pattern:
             if not passes_over:
-                message = (
-                    'The pattern {pattern} looks around, which cannot be followed: change it, or leave out "strict".'
+                shown = pattern if len(pattern) <= _MOST_SHOWN else f"{pattern[:_MOST_SHOWN]}…"
+                raise BadRequest(
+                    'The pattern "{shown}" looks around, which cannot be followed: change it, or leave out "strict".',
+                    shown=shown,
+                    param=field,
                 )
-                raise BadRequest(message, pattern=repr(pattern[:60]), param=field)
             part["pattern"] = plain
         return part
 

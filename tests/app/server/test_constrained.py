@@ -243,7 +243,7 @@ def test_a_schema_that_is_not_strict_is_followed_as_far_as_it_can_be(server):
         ({"regex": ""}, "regex", "empty"),
         ({"grammar": "root ::= x"}, "grammar", "Rule 'x' not found"),
         (form(json_schema={"name": "x", "schema": {"not": {}}, "strict": True}), "response_format", "Unimplemented"),
-        (form(json_schema={"name": "x", "schema": LOOKS, "strict": "true"}), "response_format", "'^(?!x)[a-c]{3}$'"),
+        (form(json_schema={"name": "x", "schema": LOOKS, "strict": "true"}), "response_format", '"^(?!x)[a-c]{3}$"'),
         (choice("auto", tool("f", strict=True, x=LOOKS)), "tools", "looks around"),
         ({"json_schema": 3}, "json_schema", "json_schema must be a JSON object."),
         ({"regex": "a", "grammar": 'root ::= "a"'}, "grammar", "regex and grammar cannot be followed both"),
