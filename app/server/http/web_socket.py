@@ -13,6 +13,7 @@ _ACCEPTED = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, 1.3
 _TEXT, _CLOSE = 0x81, 0x88  # whole frames
 _IN_TWO_BYTES = 126
 _DONE = 1000
+_MOST_OF_HOST = 80  # characters: a frame has room for 65,535 bytes
 
 
 def opening(headers: dict[bytes, bytes]) -> bytes:
@@ -28,7 +29,7 @@ def refusal(path: str, headers: dict[bytes, bytes]) -> bytes | None:
     """Return the answer to the first message of LM Studio's packages, as frames; None for any other request."""
     if path not in _PATHS or b"sec-websocket-key" not in headers:
         return None
-    host = headers.get(b"host", b"127.0.0.1").decode("latin-1")
+    host = headers.get(b"host", b"127.0.0.1")[:_MOST_OF_HOST].decode("latin-1")
     sentence = (
         "Slipstream does not speak the protocol of LM Studio's own packages: use the package openai, with the base URL "
         f"http://{host}/v1."
