@@ -148,7 +148,7 @@ class LibraryService:
     def _settings(self) -> SettingsService:
         from app.library_service.settings import SettingsService
 
-        return SettingsService(self._shelf)
+        return SettingsService(self._shelf, self._machine)
 
     @_Part
     def _downloads(self) -> DownloadService:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 
+from app.fit_reports.fit_reports import CurrentMachine, report_file
 from app.library.find_model import UnusableModel, find_draft
+from app.library_service.machine import MachineService
 from app.library_service.models import ModelService
 from app.pairing.decision import names_no_model
 from app.pairing.service import partners
@@ -19,8 +23,8 @@ from models.library.values import SettingsSheet, SettingText, SettingValue
 class SettingsService:
     """Shows and changes settings. Methods raise UnknownModel, UnusableModel, and OSError for a model that is gone."""
 
-    def __init__(self, shelf: ModelService) -> None:
-        self._shelf = shelf
+    def __init__(self, shelf: ModelService, machine: MachineService) -> None:
+        self._shelf, self._machine = shelf, machine
         self._store = user_settings()
 
     def sheet(self, name: str) -> SettingsSheet:
@@ -53,14 +57,46 @@ class SettingsService:
         if text is None:
             return None
         try:
-            ModelSettings().with_texts({name: text})
+            asked = ModelSettings().with_texts({name: text})
+            if asked.ctx is not None:
+                self._check_context(entry, asked.ctx)
+            if asked.threads is not None and asked.threads > (n_threads := os.cpu_count() or 1):
+                raise BadSetting(
+                    "This machine runs {n_threads} threads at once: choose that many or fewer.", n_threads=n_threads
+                )
             if name == "draft" and not names_no_model(entry, text):
-                find_draft(text, self._shelf.catalog)
+                draft = find_draft(text, self._shelf.catalog)
+                if draft.path.resolve() == entry.path.resolve():
+                    raise BadSetting("{name} cannot draft for itself.", name=entry.name)
         except BadSetting as error:
             return error.message
         except SlipstreamError as error:
             return str(error)
         return None
+
+    def _check_context(self, entry: ModelEntry, n_ctx: int) -> None:
+        """Raise BadSetting for a context that can never be loaded, or in which the model's text would be useless."""
+        facts = entry.facts
+        if facts is None:
+            return
+        if 0 < facts.n_ctx_train < n_ctx:
+            raise BadSetting(
+                "{name} was trained for {n_ctx:,} tokens of context: choose that many or fewer.",
+                name=entry.name,
+                n_ctx=facts.n_ctx_train,
+            )
+        # What others use now may be free when it is loaded.
+        here = self._machine.now()
+        devices = tuple(replace(device, free=device.total) for device in here.machine.devices)
+        whole = CurrentMachine(replace(here.machine, devices=devices), here.runs)
+        longest = report_file(facts, entry.path, whole, n_ctx=n_ctx, is_quick=True).fitting
+        if longest is not None:
+            raise BadSetting(
+                "This machine does not hold {n_ctx:,} tokens of context for {name}: {n_fitting:,} fit into its memory.",
+                n_ctx=n_ctx,
+                name=entry.name,
+                n_fitting=longest.setting.n_ctx,
+            )
 
     def _sheet(
         self,

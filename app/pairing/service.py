@@ -140,9 +140,11 @@ def pairing(
     heads = next((partner for partner in found if partner.kind is ProposerKind.MTP), None)
     if draft is None and own.casefold() == MTP and heads is not None:
         return Pairing(found, by_settings(heads, decision), choice, problems)
-    if draft is None:
-        notice = Sentence(
-            "The draft in the model's settings cannot be used: there is no model called {own}.", own=repr(own)
+    if draft is None or draft.path.resolve() == entry.path.resolve():
+        notice = (
+            Sentence("The draft in the model's settings cannot be used: there is no model called {own}.", own=repr(own))
+            if draft is None
+            else Sentence("The draft in the model's settings cannot be used: no model drafts for itself.")
         )
         return Pairing(found, replace(decision, notices=(notice, *decision.notices)), choice, problems)
     if all(partner.path != draft.path for partner in found):

@@ -130,6 +130,7 @@ ROUTES = (
     ("POST", "/api/push", ollama_models.unsupported),
     ("POST", "/api/blobs/{digest}", ollama_models.unsupported_blob),
     ("GET", "/api/blobs/{digest}", ollama_models.no_blob),
+    ("GET", "/lmstudio-greeting", lm_studio_models.greet),
     ("GET", "/api/v0/models", lm_studio_models.list_models),
     ("GET", "/api/v0/models/{model_id:path}", lm_studio_models.get_model),
     ("POST", "/api/v0/chat/completions", lm_studio_calls.chat_completions),

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,8 @@ def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: E
     models = catalog()
     entry = _entry(settings, models)
     draft = find_draft(settings.draft, models) if settings.draft is not None else None
+    aliases = tuple((alias, _listed_name(name, models)) for alias, name in settings.aliases)
+    settings = replace(settings, aliases=aliases)
     if settings.mmproj is not None and not Path(settings.mmproj).is_file():
         raise BadOption(f"There is no file {settings.mmproj}: --mmproj takes the path of a projector (mmproj….gguf).")
     totals = RequestTotals()
@@ -148,6 +151,15 @@ def _entry(settings: ServerSettings, models: Catalog) -> ModelEntry:
         return last
     # Without a look into the catalogue, which reads the header of every model.
     return ModelEntry(STARTER.stem, STARTER, is_toy=True)
+
+
+def _listed_name(name: str, models: Catalog) -> str:
+    """Return the name by which a model is listed, or its path if it is not; "" stays. Raises as ``find_model``."""
+    if not name:
+        return name
+    entry = find_model(name, models)
+    listed = models.find(entry.name)
+    return entry.name if listed is not None and listed.path == entry.path else str(entry.path)
 
 
 def _fits_beside(entry: ModelEntry, loaded: Sequence[LoadedModel]) -> bool:

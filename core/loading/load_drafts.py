@@ -164,6 +164,8 @@ def _named_draft(target: LoadedTarget, path: str) -> list[CostlyProposer]:
 def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
     options = target.options
     facts = read_facts(path)
+    if facts.is_embedder:  # llama.cpp aborts where it is made to write
+        raise cannot_draft(target, path, Sentence("It turns texts into vectors and writes nothing."))
     if facts.weight_bytes > target.facts.weight_bytes:
         mine, its = figures.size(target.facts.weight_bytes), figures.size(facts.weight_bytes)
         raise LoadFailed(

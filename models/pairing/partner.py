@@ -163,6 +163,8 @@ def _why_not(facts: ModelFacts, entry: ModelEntry, other_words: OtherWords) -> s
     assert draft is not None
     if entry.problem is not None:
         return entry.problem
+    if draft.is_embedder:
+        return Sentence("It turns texts into vectors and writes nothing.")
     if draft.weight_bytes > facts.weight_bytes:
         return Sentence(
             "It is larger than the model: {its:size} of weights, and the model has {mine:size}.",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,13 @@ def test_set_show_and_reset(models, config):
         (("ember", "--set", "colour=red"), ExitCode.USAGE, "no setting 'colour'"),
         (("ember", "--reset", "colour"), ExitCode.USAGE, "no setting 'colour'"),
         (("ember", "--set", "draft=nobody"), ExitCode.MODEL, "no model called 'nobody'"),
+        (
+            ("ember", "--set", "ctx=99999999999"),
+            ExitCode.USAGE,
+            "trained for 1,024 tokens of context: choose that many",
+        ),
+        (("ember", "--set", "threads=512"), ExitCode.USAGE, "threads at once: choose that many or fewer"),
+        (("ember", "--set", "draft=ember"), ExitCode.USAGE, "ember-q8_0 cannot draft for itself"),
         (("nobody",), ExitCode.MODEL, "no model called"),
     ],
 )
@@ -49,6 +58,19 @@ def test_what_cannot_be_set_changes_nothing(models, config, arguments, code, say
     found, _, err = models("settings", *arguments)
     assert (found, says in err) == (code, True), err
     assert not config.exists() or json.loads(config.read_text())["entries"] == {}
+
+
+def test_a_context_that_no_memory_holds_is_refused_with_one_that_fits(models, tmp_path):
+    length = b"llama.context_length" + struct.pack("<I", 4)
+    long = tmp_path / "long.gguf"
+    long.write_bytes(
+        EMBER_DRAFT.read_bytes().replace(length + struct.pack("<I", 1024), length + struct.pack("<I", 2**30))
+    )
+    code, _, err = models("settings", str(long), "--set", f"ctx={2**30}")
+    assert code == ExitCode.USAGE
+    fitting = re.search(r"([\d,]+) fit into its memory", err)
+    assert fitting is not None, err
+    assert models("settings", str(long), "--set", f"ctx={fitting[1].replace(',', '')}")[0] == ExitCode.OK
 
 
 def test_a_moved_model_keeps_its_settings(tmp_path):

@@ -106,7 +106,8 @@ def test_without_a_partner_the_hub_is_asked_for_a_small_sibling(pair, home, serv
     assert "`./slipstream models pull acme/ember-5k-GGUF:Q8_0` (" in out
     assert "acme/ember-2M-GGUF: It has 4,096 tokens and the model 5,000." in out
     (folder / "bad.gguf").write_bytes(b"GGUF")
-    assert "Nothing can draft for bad." in pair("bad")[1]
+    code, _, err = pair("bad")
+    assert (code, "bad cannot be used: " in err) == (ExitCode.MODEL, True), err
     (offer,) = read(pair, "ember-90M")["offers"]
     assert (offer["name"], offer["is_checked"]) == ("acme/ember-5k-GGUF:Q8_0", True)
     assert offer["predicted"] > 1

@@ -7094,6 +7094,26 @@ Klicke für mehr.</translation>
       <translation>Ein Modell wird heruntergeladen oder kleiner gemacht: Warte, bis das fertig ist, oder halte es an.</translation>
     </message>
     <message>
+      <location filename="../../app/library_service/settings.py" />
+      <source>{name} was trained for {n_ctx:,} tokens of context: choose that many or fewer.</source>
+      <translation>{name} wurde für {n_ctx:,} Token Kontext trainiert: Wähle so viele oder weniger.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/settings.py" />
+      <source>This machine does not hold {n_ctx:,} tokens of context for {name}: {n_fitting:,} fit into its memory.</source>
+      <translation>Dieser Rechner fasst für {name} keine {n_ctx:,} Token Kontext: In seinen Speicher passen {n_fitting:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/settings.py" />
+      <source>This machine runs {n_threads} threads at once: choose that many or fewer.</source>
+      <translation>Dieser Rechner führt {n_threads} Threads gleichzeitig aus: Wähle so viele oder weniger.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/settings.py" />
+      <source>{name} cannot draft for itself.</source>
+      <translation>{name} kann keine Entwürfe für sich selbst machen.</translation>
+    </message>
+    <message>
       <location filename="../../app/pairing/decision.py" />
       <source>Prompt lookup drafts without a model.</source>
       <translation>Nachschlagen im Text macht Entwürfe ohne Modell.</translation>
@@ -7200,18 +7220,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/service.py" />
+      <source>Nothing can draft for {name}. {reason}</source>
+      <translation>Nichts kann für {name} Entwürfe machen. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/service.py" />
       <source>The draft in the model's settings cannot be used: there is no model called {own}.</source>
       <translation>Der Entwurf in den Einstellungen des Modells kann nicht verwendet werden: Es gibt kein Modell namens {own}.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/service.py" />
-      <source>{name} cannot draft for itself.</source>
-      <translation>{name} kann keine Entwürfe für sich selbst machen.</translation>
-    </message>
-    <message>
-      <location filename="../../app/pairing/service.py" />
-      <source>Nothing can draft for {name}. {reason}</source>
-      <translation>Nichts kann für {name} Entwürfe machen. {reason}</translation>
+      <source>The draft in the model's settings cannot be used: no model drafts for itself.</source>
+      <translation>Der Entwurf in den Einstellungen des Modells kann nicht verwendet werden: Kein Modell macht Entwürfe für sich selbst.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/service.py" />
@@ -7237,6 +7257,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/server/calls/call.py" />
       <source>{name} turns texts into vectors and cannot write: name a model that generates text.</source>
       <translation>{name} macht aus Texten Vektoren und kann nicht schreiben: Wähle ein Modell, das Text erzeugt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/constraints.py" />
+      <source>The pattern "{shown}" looks around, which cannot be followed: change it, or leave out "strict".</source>
+      <translation>Das Muster „{shown}“ schaut sich um, was nicht befolgt werden kann: Ändere es, oder lass „strict“ weg.</translation>
     </message>
     <message>
       <location filename="../../app/server/calls/constraints.py" />

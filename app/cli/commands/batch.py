@@ -74,10 +74,13 @@ def batch(
     if jobs.is_same_as(output):
         raise BadRequest(f"IN and OUT are the same file, {output}: choose another output file.")
     results = ResultFile(output)
+    ending: _Ending | None = None
     try:
         work = look_through(jobs, results)
         ending = _run(work, results, server, max_parallel, quiet=quiet)
     finally:
+        if ending is None or ending.problem is not None:
+            results.withdraw()
         results.close()
         jobs.close()
     ending.show(work, output, as_json=as_json, quiet=quiet)
@@ -100,7 +103,8 @@ class _Ending:
             print(json.dumps(self._facts(work, output), ensure_ascii=False), flush=True)
         if self.problem is not None:
             print(f"Error: {self.problem}" if self.code != ExitCode.INTERRUPTED else self.problem, file=sys.stderr)
-        if not quiet:
+        has_begun = bool(tally.n_lines or self.seconds) or self.problem is None
+        if not quiet and has_begun:
             print(self._sentence(tally, work, output), file=sys.stderr)
         if work.n_left and (self.seconds or self.code == ExitCode.INTERRUPTED):  # else it would only fail again
             print("Run the same command again to go on with the rest.", file=sys.stderr)

@@ -54,7 +54,7 @@ def pair(
     unless the model's own settings name one; --use, --none and --auto replace that.
     """
     from app.cli.models.library import asked_as
-    from app.library.find_model import catalog, find_entry
+    from app.library.find_model import catalog, find_model
     from core.values.errors import BadOption
     from models.library.requests import TestPair
 
@@ -67,7 +67,7 @@ def pair(
     if now and not test:
         raise BadOption("--now says when to begin a test: give --test with it.")
     models = catalog()
-    entry = find_entry(name, models)
+    entry = find_model(name, models)
     if test:
         wanted = _asked_draft(entry, draft, models) if draft is not None else ""
         _print_results(entry.name, _test(TestPair(asked_as(entry, models), wanted, now)), as_json)

@@ -145,6 +145,7 @@ class ResultFile:
     def __init__(self, path: Path) -> None:
         """Open or create ``path`` and lock it. Raises BadRequest."""
         self.path = path
+        self._is_new = not os.path.lexists(path)
         self._raw = _opened(path)
         self._n_bytes = 0
         if not try_lock(self._raw.fileno()):
@@ -209,6 +210,12 @@ class ResultFile:
             is_there = False
         if not is_there:
             raise OutputFailed(f"{self.path} was moved or deleted while it was written.")
+
+    def withdraw(self) -> None:
+        """Remove the file again where it was not there before and holds no line."""
+        if self._is_new and self._n_bytes == 0:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
 
     def close(self) -> None:
         """Close the file, which gives the lock back."""

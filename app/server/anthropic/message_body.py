@@ -123,7 +123,7 @@ class MessageBody(WholeNumbers, LenientBody):
         if form.get("type") != "json_schema" or not isinstance(form.get("schema"), dict):
             where = "output_config" if self.output_config is not None else "output_format"
             raise BadRequest(f"{where}: a format is {{'type': 'json_schema', 'schema': …}}.", param=where)
-        return {"type": "json_schema", "json_schema": {"name": "message", "schema": form["schema"]}}
+        return {"type": "json_schema", "json_schema": {"name": "message", "schema": form["schema"], "strict": True}}
 
     def _chosen(self) -> dict[str, Any]:
         choice = self.tool_choice

@@ -23,12 +23,13 @@ from app.server.calls.speed import wanted_speed
 from app.server.http.body import Body, LenientBody, WholeNumbers
 from app.server.replies.constraints import (
     ANY_ARGUMENTS,
-    LOOSE,
     NO_ARGUMENTS,
     JsonSchema,
     ResponseFormat,
     ToolBinding,
     grammar_of,
+    loose,
+    told,
     written,
 )
 from core.values.errors import BadRequest
@@ -325,7 +326,7 @@ class GenerationBody(WholeNumbers):
         if self.response_format is not None and self.response_format.constraint is not None:
             yield self.response_format.constraint
         if self.json_schema is not None:
-            yield Constraint("json_schema", written(self.json_schema, "json_schema"), field="json_schema")
+            yield Constraint("json_schema", written(loose(self.json_schema), "json_schema"), field="json_schema")
         if self.regex is not None:
             yield Constraint("regex", self.regex, field="regex")
         if self.grammar is not None:
@@ -391,7 +392,7 @@ class ContentPart(LenientBody):
         elif kind == "refusal":
             part = {"type": "text", "text": part.get("refusal")}
         elif isinstance(kind, str) and kind not in ("text", "image_url"):
-            raise ValueError(f"parts of type {kind!r} cannot be read, only text and image_url")
+            raise ValueError(f"parts of type {kind!r} cannot be read, only text, image_url and thinking")
         return part | {"image_url": {"url": part["image_url"]}} if isinstance(part.get("image_url"), str) else part
 
     @model_validator(mode="after")
@@ -436,6 +437,20 @@ class ChatMessage(LenientBody):
     reasoning_content: str | None = None
     refusal: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_thoughts(cls, message: Any) -> Any:
+        """Take thoughts as others write them: the field ``reasoning``, and Mistral's parts of the content."""
+        if not isinstance(message, dict):
+            return message
+        content, thoughts = message.get("content"), message.get("reasoning")
+        if isinstance(content, list) and any(map(_is_thought, content)):
+            message = message | {"content": [part for part in content if not _is_thought(part)]}
+            thoughts = "".join(text for part in content if _is_thought(part) for text in _thoughts(part))
+        if isinstance(thoughts, str) and message.get("reasoning_content") is None:
+            message = message | {"reasoning_content": thoughts}
+        return message
+
     @model_validator(mode="after")
     def _has_content(self) -> ChatMessage:
         if self.content is None and self.role == "tool":
@@ -462,6 +477,20 @@ class ChatMessage(LenientBody):
         return self.refusal if self.content is None else self.content
 
 
+def _is_thought(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "thinking"
+
+
+def _thoughts(part: dict[str, Any]) -> Iterator[str]:
+    """Yield the texts of a part with thoughts; raises ValueError where it has none."""
+    thoughts = part.get("thinking")
+    for one in thoughts if isinstance(thoughts, list) else [thoughts]:
+        text = one.get("text") if isinstance(one, dict) else one
+        if not isinstance(text, str):
+            raise ValueError("a part of type thinking needs the field thinking: a text, or parts of type text")
+        yield text
+
+
 class Function(LenientBody):
     """A function that the model may call."""
 
@@ -481,7 +510,7 @@ class Function(LenientBody):
             message = Sentence("The parameters of the function {name} must be of type object.", name=self.name)
             raise BadRequest(message, param="tools")
         schema = self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
-        return schema if self.strict else schema | {"x-guidance": LOOSE}
+        return schema if self.strict else loose(schema)
 
 
 class ChatTool(LenientBody):
@@ -697,7 +726,7 @@ class ChatCompletionBody(GenerationBody):
         binding = self.binding
         if binding is not None and binding.answer is not None:
             # Where calls are as likely as an answer that it was not told of, a model would call for ever.
-            hint = f"{_ANSWER_FORM}\n{binding.answer.text}"
+            hint = f"{_ANSWER_FORM}\n{told(binding.answer)}"
             messages[0] |= {"content": f"{messages[0]['content'] or ''}\n\n{hint}".lstrip()}
         return extra | {"messages": messages, "tools": tools}
 

@@ -16,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from app.server.http.errors import refuse
+from app.server.http.web_socket import opening, refusal
 
 # Room for more than one read: how a read is split into heads and bodies is not known here.
 MAX_HEAD = 1 << 20
@@ -23,6 +24,8 @@ MAX_HEAD = 1 << 20
 
 # A client on a bad line sends a head within seconds. One that takes longer only keeps a connection from others.
 HEAD_SECONDS = 30.0
+# Who has been refused a websocket closes it, or is cut off.
+_PARTING_SECONDS = 1.0
 # A client that reads nothing of its answer for so long has gone.
 READ_SECONDS = 120.0
 MOST_CONNECTIONS = 4_096
@@ -57,6 +60,7 @@ class HttpProtocol(HttpToolsProtocol):
     read_seconds = READ_SECONDS
     _is_in_head = False
     _offers_upgrade = False
+    _refusal: bytes | None = None  # of a websocket that was opened for it
     _n_head = 0
     _head_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
@@ -127,12 +131,23 @@ class HttpProtocol(HttpToolsProtocol):
         Java's clients offer to go on in another protocol (``Upgrade: h2c``). It is not taken (RFC 9110, 7.8), but the
         parser stops there, so that the request is read anew without the offer.
         """
+        if self._refusal is not None:
+            if self._refusal:
+                self.transport.write(self._refusal)
+                self.loop.call_later(_PARTING_SECONDS, self.transport.close)
+            self._refusal = b""
+            return
         self._unset_keepalive_if_required()
         was_in_head = self._is_in_head
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
-            if self._offers_upgrade:
+            headers = dict(self.headers)
+            if self._offers_upgrade and (said := refusal(self.url.decode("latin-1"), headers)) is not None:
+                self._refusal = said
+                self.transport.write(opening(headers))
+                self.loop.call_later(self.head_seconds, self.transport.close)
+            elif self._offers_upgrade:
                 self._begin_anew(data[offer.args[0] :])
         except httptools.HttpParserError as error:
             self.logger.warning("no request in HTTP/1.1: %s", error)

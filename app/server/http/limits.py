@@ -311,11 +311,11 @@ async def _drain(receive: Receive, limit: int, patience: float) -> None:
             return
 
 
-OPEN_PATHS = frozenset({"/health", "/v1/health"})
+OPEN_PATHS = frozenset({"/health", "/v1/health", "/lmstudio-greeting"})
 
 
 class BearerAuth:
-    """Refuse requests without ``Authorization: Bearer KEY`` or ``x-api-key: KEY``; health can be asked by anyone."""
+    """Refuse requests without ``Authorization: Bearer KEY`` or ``x-api-key: KEY``; ``OPEN_PATHS`` are for anyone."""
 
     def __init__(self, app: ASGIApp, keys: ApiKeys) -> None:
         self._app, self._keys = app, keys

@@ -40,6 +40,11 @@ class LmStudioUnloadBody(LenientBody):
     instance_id: str = Field(min_length=1)
 
 
+async def greet() -> Response:
+    """Say that LM Studio's routes are here: its packages ask before they open the websocket that tells them no."""
+    return JSONResponse({"lmstudio": True})
+
+
 async def list_models(http: HttpRequest) -> Response:
     """List the models, loaded or not, and those of remotes."""
     cards = await cards_of(http.app.state.pool, http.app.state.renderer)

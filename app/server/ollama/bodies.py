@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, GenerationBody, Text
+from app.server.calls.schemas import HINTS, MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, GenerationBody, Text
 from app.server.http.body import LenientBody, WholeNumbers, valid
 from app.server.llama_cpp.completion import LlamaBody
 from app.server.llama_cpp.infill import InfillBody
@@ -19,6 +19,13 @@ from core.values.request import SamplingParams
 Message = dict[str, Any]
 # Options that go on as they are.
 _SAMPLING = frozenset(one.name for one in fields(SamplingParams)) & frozenset(GenerationBody.model_fields) | {"stop"}
+# Fields of OpenAI's chats that some send as options: Open WebUI puts all there that a user has set.
+_OPENAI = frozenset(ChatCompletionBody.model_fields) - {
+    *("model", "messages", "stream", "stream_options", "n", "tools", "logprobs", "top_logprobs"),
+    *("return_progress", "timings_per_token", "drafted_spans", "add_generation_prompt", "continue_final_message"),
+}
+# What others send among the options and belongs beside them.
+_BESIDE = ("format", "keep_alive", "think")
 # The fields of our calls by their names here.
 _SENT_FIELDS = {
     "enable_thinking": "think",
@@ -79,6 +86,15 @@ class RunBody(WholeNumbers, LenientBody):
     options: dict[str, Any] | None = None
     keep_alive: Any = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _beside_the_options(cls, sent: Any) -> Any:
+        options = sent.get("options") if isinstance(sent, dict) else None
+        if not isinstance(options, dict) or options.keys().isdisjoint(_BESIDE):
+            return sent
+        moved = {name: options[name] for name in _BESIDE if name in options and sent.get(name) is None}
+        return sent | moved | {"options": {name: value for name, value in options.items() if name not in _BESIDE}}
+
     @property
     def unloads(self) -> bool:
         """True where the model leaves memory when the call is over."""
@@ -105,21 +121,21 @@ class WritingBody(RunBody):
     @property
     def sent_fields(self) -> dict[str, str]:
         """The names of this body's fields, by those of the call that is made of it."""
-        return _SENT_FIELDS
+        return _SENT_FIELDS | {name: f"options.{name}" for name in self.options or {} if name in _OPENAI}
 
     def generation(self) -> dict[str, Any]:
         """Return the fields of a call's body; raises BadRequest for an option that would not be honoured."""
         asked = {name: value for name, value in (self.options or {}).items() if value is not None}
         made: dict[str, Any] = {"model": self.model}
         for name, value in asked.items():
-            if name in _SAMPLING:
+            if name in _SAMPLING or name in _OPENAI:
                 made[name] = value
             elif name == "num_predict":
                 made["max_tokens"] = _limit(value)
             elif name in _GONE:
                 if value != _GONE[name]:
                     raise BadRequest(f"The option {name} is not honoured here: leave it out.", param=f"options.{name}")
-            elif name not in _HINTS:
+            elif name not in _HINTS and name not in HINTS:
                 message = f"The option {name} is not known or not supported here: leave it out."
                 raise BadRequest(message, param=f"options.{name}")
         if self.format == "json":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,9 +18,11 @@ JsonSchema = dict[str, Any] | bool
 ANY_ARGUMENTS: JsonSchema = {"type": "object"}
 # As at OpenAI: a function that lists no parameters takes none.
 NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalProperties": False}
-# llguidance's options for the arguments of a tool that is not strict: what of their schema it does not know is passed
-# over. Tools come from MCP servers by the dozen, and one of them would make all calls impossible.
+# llguidance's options for a schema that is not strict: what it does not know is passed over, as llama-server does. The
+# tools of MCP servers come by the dozen, and one of them would make all calls impossible.
 LOOSE: dict[str, JsonSchema] = {"lenient": True, "coerce_one_of": True}
+_OPTIONS = "x-guidance"
+_MOST_SHOWN = 60  # characters of a pattern in an error
 # A grammar in Lark may have the sign in a text.
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
@@ -42,12 +43,18 @@ class _SchemaBody(Body):
 class NamedSchema(_SchemaBody):
     """A JSON schema as ``response_format`` names it.
 
-    ``strict`` changes nothing: the schema is always followed. LM Studio's examples write it as a text.
+    It is always followed, as far as that can be done; one that is ``strict`` and cannot be followed whole is refused.
+    LM Studio's examples write ``strict`` as a text.
     """
 
     name: str | None = None
     description: str | None = None
     strict: bool | str | None = None
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether the whole schema must be followed."""
+        return str(self.strict).lower() == "true"
 
 
 class ResponseFormat(_SchemaBody):
@@ -73,34 +80,80 @@ class ResponseFormat(_SchemaBody):
         if self.type == "text":
             return None
         schema = self.json_schema.schema_ if self.json_schema is not None else self.schema_
-        text = ANY_OBJECT if schema is None else written(schema, "response_format")
+        if schema is None:
+            return Constraint("json_schema", ANY_OBJECT, field="response_format")
+        is_strict = self.json_schema is not None and self.json_schema.is_strict
+        text = written(schema if is_strict else loose(schema), "response_format")
         return Constraint("json_schema", text, field="response_format")
 
 
+def loose(schema: JsonSchema) -> JsonSchema:
+    """Return a schema that binds as far as it can be followed."""
+    return schema | {_OPTIONS: LOOSE} if isinstance(schema, dict) else schema
+
+
+def is_loose(schema: JsonSchema) -> bool:
+    """Return whether a schema binds only as far as it can be followed."""
+    return isinstance(schema, dict) and schema.get(_OPTIONS) == LOOSE
+
+
 def written(schema: JsonSchema, field: str) -> str:
-    """Return a schema as text, without what is so for every object; raises BadRequest."""
+    """Return a schema as text, as far as it can be followed and without what is so for every object.
+
+    Raises BadRequest, also for a pattern that looks around in a schema that is not loose.
+    """
+    options = schema.get(_OPTIONS) if isinstance(schema, dict) else None
+    passes_over = isinstance(options, dict) and options.get("lenient") is True
+
+    def followed(part: dict[str, Any]) -> dict[str, Any]:
+        if part.get("type") == "object" and part.get("propertyNames") == {"type": "string"}:  # as zod says of records
+            del part["propertyNames"]
+        pattern = part.get("pattern")
+        if isinstance(pattern, str) and (plain := without_looks(pattern)) != pattern:
+            if not passes_over:
+                shown = pattern if len(pattern) <= _MOST_SHOWN else f"{pattern[:_MOST_SHOWN]}…"
+                raise BadRequest(
+                    'The pattern "{shown}" looks around, which cannot be followed: change it, or leave out "strict".',
+                    shown=shown,
+                    param=field,
+                )
+            part["pattern"] = plain
+        return part
+
     try:
         text = json.dumps(schema, ensure_ascii=False)
-        return without(text, _NAMES, _has_texts_as_names) if _NAMES in text else text
+        if "propertyNames" in text or "(?" in text:
+            text = json.dumps(json.loads(text, object_hook=followed), ensure_ascii=False)
+        return text
     except (RecursionError, ValueError) as error:
         raise BadRequest(Sentence("The JSON schema is nested too deeply."), param=field) from error
 
 
-def without(text: str, key: str, is_left_out: Callable[[dict[str, Any]], bool]) -> str:
-    """Return a schema as text without ``key`` in those of its parts for which ``is_left_out`` is True."""
-
-    def kept(part: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in part.items() if name != key or not is_left_out(part)}
-
-    return json.dumps(json.loads(text, object_hook=kept), ensure_ascii=False)
-
-
-_NAMES = "propertyNames"
+def told(constraint: Constraint) -> str:
+    """Return a schema as a model is told of it: without the options that are not the client's."""
+    schema = json.loads(constraint.text)
+    if is_loose(schema):
+        del schema[_OPTIONS]
+    return json.dumps(schema, ensure_ascii=False)
 
 
-def _has_texts_as_names(part: dict[str, Any]) -> bool:
-    """Return whether names are texts, which zod says of each record and llguidance does not know."""
-    return part.get("type") == "object" and part.get(_NAMES) == {"type": "string"}
+_LOOK = re.compile(r"\(\?<?[=!]")
+# What of a pattern is read at once: something escaped, a set of characters, a bracket that opens a group, or a sign.
+_READ = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\(\?<?[=!]|.", re.DOTALL)
+
+
+def without_looks(pattern: str) -> str:
+    """Return a pattern without the groups that look ahead or behind, which matches as much or more."""
+    kept: list[str] = []
+    depth = 0  # of brackets within a group that is left out
+    for part in _READ.findall(pattern):
+        if depth:
+            depth += part.startswith("(") - (part == ")")
+        elif _LOOK.match(part):
+            depth = 1
+        else:
+            kept.append(part)
+    return "".join(kept)
 
 
 def grammar_of(text: str) -> Constraint:

@@ -6,12 +6,11 @@ Where the answer has a form too, a reply is calls or that answer.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.server.replies.constraints import LOOSE, JsonSchema, ToolBinding, without, written
+from app.server.replies.constraints import LOOSE, JsonSchema, ToolBinding, is_loose, written
 from app.server.replies.reply_format import (
     ANY,
     GEMMA_QUOTE,
@@ -31,7 +30,6 @@ _COMMA = ' ", " '
 # White space as templates write it (``tojson``): the next turn's prompt has a call as it was generated, so none of it
 # is read again.
 _AS_RENDERED = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-_LOOK_AROUND = re.compile(r"\(\?<?[=!]")
 _SCALARS = ("integer", "number", "boolean", "null")
 
 
@@ -263,16 +261,8 @@ def _json(schema: JsonSchema) -> str:
     if schema is False:
         return "%json false"
     schema = schema if isinstance(schema, dict) else {}
-    is_loose = schema.get("x-guidance") == LOOSE
-    text = written(schema | {"x-guidance": _AS_RENDERED | (LOOSE if is_loose else {})}, "tools")
-    if is_loose and "(?" in text:
-        text = without(text, "pattern", _looks_around)
-    return f"%json {text}"
-
-
-def _looks_around(part: dict[str, Any]) -> bool:
-    """Return whether a pattern looks around, which llguidance does not know."""
-    return isinstance(part["pattern"], str) and _LOOK_AROUND.search(part["pattern"]) is not None
+    options = _AS_RENDERED | (LOOSE if is_loose(schema) else {})
+    return f"%json {written(schema | {'x-guidance': options}, 'tools')}"
 
 
 def _dumped(text: str) -> str:

@@ -223,6 +223,10 @@ def test_a_full_disk_stops_the_batch_and_loses_nothing(tmp_path: Path, server: l
 
 def test_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     write_input(tmp_path / "in", 1)
+    unknown = run(tmp_path, "-m", "nobody")
+    assert (unknown.returncode, (tmp_path / "out").exists()) == (ExitCode.MODEL, False), unknown.stderr
+    assert unknown.stderr.startswith("Error: There is no model called 'nobody'.")
+    assert len(unknown.stderr.splitlines()) == 1, "nothing is said of an output that is not there"
     (tmp_path / "out").symlink_to(tmp_path / "in")
     same = run(tmp_path)
     assert same.returncode == ExitCode.USAGE

@@ -132,6 +132,8 @@ def test_a_draft_in_the_settings_that_cannot_be_used_costs_a_sentence(library, t
     assert "draft in the model's settings cannot be used" in found.notices[0]
     set_draft(deep(), "mtp")  # heads, of a file without any
     assert "there is no model called 'mtp'" in drafts(deep()).notices[0]
+    set_draft(deep(), "deep")
+    assert "no model drafts for itself" in drafts(deep()).notices[0]
     assert drafts(deep()).path == EMBER_DRAFT
     other_words(library / "other.gguf", {900: "fox"})
     set_draft(deep(), "other")

@@ -116,7 +116,7 @@ def test_a_tool_that_is_not_strict_binds_by_what_of_its_schema_can_be_followed(s
     answer = server.chat(tools=[tool("list", n={"enum": [7]}, **LOOSELY)], **asked | {"max_tokens": 20})
     assert answer.choices[0].message.tool_calls[0].function.arguments.startswith('{"n": 7')
     with pytest.raises(openai.BadRequestError, match="uniqueItems"):
-        server.chat(tools=[tool("list", strict=True, **LOOSELY)], **asked)
+        server.chat(tools=[tool("list", strict=True, b={"type": "array", "uniqueItems": True})], **asked)
     server.chat(tools=[tool("list", strict=True, a=LOOSELY["a"])], **asked)
     named = tool("list", propertyNames={"enum": [7]})["function"]["parameters"]
     assert server.chat(extra_body={"json_schema": named}).choices[0].message.content == '{"propertyNames": 7}'
@@ -216,6 +216,19 @@ def choice(tool_choice: object, *tools: dict) -> dict:
 
 
 TEXT_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "string"}}}
+LOOKS = {"type": "string", "pattern": "^(?!x)[a-c]{3}$"}
+
+
+def test_a_schema_that_is_not_strict_is_followed_as_far_as_it_can_be(server):
+    schema = {"type": "object", "properties": {"a": LOOKS, "b": {"enum": [7]}}, "required": ["a", "b"], "not": {}}
+    schema["additionalProperties"] = False
+    for fields in (
+        {"json_schema": schema},
+        form(json_schema={"name": "x", "schema": schema, "strict": False}),
+        form(json_schema={"name": "x", "schema": schema}) | {"tools": [DICE]},
+    ):
+        answer = server.chat("Hello", max_tokens=60, extra_body=fields).choices[0].message
+        assert answer.tool_calls or re.fullmatch(r'\{\s*"a":\s*"[a-c]{3}",\s*"b":\s*7\s*\}', answer.content), answer
 
 
 @pytest.mark.parametrize(
@@ -229,7 +242,9 @@ TEXT_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type"
         ({"regex": "(("}, "regex", "unclosed group"),
         ({"regex": ""}, "regex", "empty"),
         ({"grammar": "root ::= x"}, "grammar", "Rule 'x' not found"),
-        ({"json_schema": {"not": {}}}, "json_schema", "Unimplemented"),
+        (form(json_schema={"name": "x", "schema": {"not": {}}, "strict": True}), "response_format", "Unimplemented"),
+        (form(json_schema={"name": "x", "schema": LOOKS, "strict": "true"}), "response_format", '"^(?!x)[a-c]{3}$"'),
+        (choice("auto", tool("f", strict=True, x=LOOKS)), "tools", "looks around"),
         ({"json_schema": 3}, "json_schema", "json_schema must be a JSON object."),
         ({"regex": "a", "grammar": 'root ::= "a"'}, "grammar", "regex and grammar cannot be followed both"),
         ({"tool_choice": "required"}, "tool_choice", "needs tools"),

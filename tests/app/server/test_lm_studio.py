@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 
 import openai
 import pytest
@@ -168,3 +170,26 @@ def test_a_model_is_loaded_and_unloaded(server):
     assert server.http.post("/api/v1/models/load", json={"model": MODEL}).json()["instance_id"] == MODEL
     missing = server.http.post("/api/v1/models/load", json={"model": "nobody"})
     assert (missing.status_code, missing.json()["error"]["type"]) == (404, "model_not_found")
+
+
+@pytest.mark.parametrize("package", ["python-httpx/0.28", "node"])
+def test_lm_studios_packages_are_told_what_to_use_instead(server, package):
+    assert server.http.get("/lmstudio-greeting").json() == {"lmstudio": True}
+    host, port = server.http.base_url.host, server.http.base_url.port
+    asked = (
+        f"GET /llm HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        f"User-Agent: {package}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    with socket.create_connection((host, port), timeout=10) as wire, wire.makefile("rb") as told:
+        wire.sendall(asked.encode())
+        head = b"".join(iter(told.readline, b"\r\n"))
+        assert head.startswith(b"HTTP/1.1 101 ")
+        assert b"sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n" in head, "as in RFC 6455, 1.3"
+        wire.sendall(b"\x81\x82\0\0\0\0{}")
+        kind, marker, n_bytes = struct.unpack(">BBH", told.read(4))
+        assert (kind, marker) == (0x81, 126)
+        answer = json.loads(told.read(n_bytes))
+        assert not answer["success"]
+        said = answer["error"]["title"] if "python" in package else answer["error"]
+        assert f"use the package openai, with the base URL http://{host}:{port}/v1." in said
+        assert told.read(4) == b"\x88\x02\x03\xe8"

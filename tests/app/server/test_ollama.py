@@ -134,10 +134,65 @@ def test_models_are_listed_shown_and_said_to_run(server, client):
     assert "Slipstream" in server.http.get("/", headers={"Accept": "text/html"}).text
 
 
+# As these programs send it, with all that their users can set.
+OPEN_WEBUI = {
+    "stream": False,
+    "num_predict": 9,
+    "metadata": {"chat_id": "1"},
+    "options": {
+        "num_ctx": 2048,
+        "num_keep": 24,
+        "use_mmap": True,
+        "temperature": 0.0,
+        "reasoning_effort": "low",
+        "logit_bias": {"5": -100},
+        "max_tokens": 5,
+        "think": False,
+        "keep_alive": "5m",
+        "format": SCHEMA,
+        "user": "me",
+    },
+}
+HOME_ASSISTANT = {
+    "stream": False,
+    "keep_alive": -1,
+    "think": False,
+    "format": None,
+    "options": {"num_ctx": 8192},
+    "tools": [
+        {
+            "type": "function",
+            "function": {
+                "name": "HassTurnOn",
+                "parameters": {"type": "object", "properties": {"area": {"nullable": True}}},
+            },
+        }
+    ],
+}
+ZED = {
+    "stream": False,
+    "keep_alive": -1,
+    "options": {"num_ctx": 4096, "num_predict": None, "stop": [], "temperature": 1.0, "top_p": None},
+    "tools": [],
+    "think": None,
+}
+
+
+@pytest.mark.parametrize("body", [OPEN_WEBUI, HOME_ASSISTANT, ZED])
+def test_bodies_of_other_programs_are_taken(server, body):
+    options = {"num_predict": 8} | body["options"]
+    told = server.http.post("/api/chat", json={"model": NAME, "messages": STORY} | body | {"options": options})
+    assert told.status_code == 200, told.text
+    if body is OPEN_WEBUI:
+        assert told.json()["eval_count"] == 5, "max_tokens goes last"
+        assert told.json()["message"]["content"].startswith("{"), "the format is followed"
+
+
 @pytest.mark.parametrize(
     ("route", "body", "status", "words"),
     [
         ("chat", {"messages": STORY}, 400, "model"),
+        ("chat", {"model": NAME, "messages": STORY, "options": {"reasoning_effort": "?"}}, 400, "reasoning_effort"),
         ("chat", {"model": NAME, "messages": [{"role": "wizard", "content": "?"}]}, 400, "role"),
         ("chat", {"model": NAME, "messages": STORY, "format": "xml"}, 400, "format"),
         ("chat", {"model": NAME, "messages": STORY, "options": {"num_predict": -3}}, 400, "num_predict"),

@@ -251,6 +251,11 @@ def test_who_serves_the_network_is_told_the_address_that_other_machines_enter(ho
     assert (f"Other machines: {told}, with a key." in said) if told else ("Other machines" not in said)
 
 
+def test_an_alias_of_no_model_is_refused_at_the_start(home):
+    done = ran("serve", "--port", "0", "--alias", "a=nobody")
+    assert (done.returncode, "no model called 'nobody'" in done.stderr) == (ExitCode.MODEL, True), done.stderr
+
+
 def test_other_machines_need_a_key_and_settings_that_cannot_be_used_are_refused():
     with pytest.raises(BadOption, match="keys add NAME"):
         ServerSettings(host="0.0.0.0")

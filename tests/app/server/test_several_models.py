@@ -21,7 +21,7 @@ def both(home: Path) -> Iterator[RunningServer]:
     encoder = home / "data" / "models" / "tiny-bert.gguf"
     encoder.parent.mkdir(parents=True, exist_ok=True)
     bert(encoder)
-    options = ["--no-draft", "--alias", "gpt-4o,gpt-4.1", "--alias", f"small={SMALL}", "--models-max", "3"]
+    options = ["--no-draft", "--alias", "gpt-4o,gpt-4.1", "--alias", f"small={SMALL.upper()}", "--models-max", "3"]
     with RunningServer(*options) as running:
         yield running
     encoder.unlink()
@@ -67,7 +67,7 @@ def test_an_embedder_stays_beside_a_chat_model_and_aliases_answer(both: RunningS
     assert engines(both)["tiny-bert"] == engines(both)[MODEL] == "ready"
     listed = {one.id: one for one in both.client.models.list()}
     assert listed["tiny-bert"].loaded
-    assert listed["gpt-4o"].alias_of == MODEL
+    assert (listed["gpt-4o"].alias_of, listed["small"].alias_of) == (MODEL, SMALL)
     assert both.chat(model="gpt-4.1", max_tokens=1).model == MODEL
     assert both.chat(model="small", max_tokens=1).model == SMALL
     props = both.http.get("/props", params={"model": SMALL}).json()

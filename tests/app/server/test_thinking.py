@@ -164,13 +164,22 @@ def test_thoughts_stay_in_the_text_where_a_request_wants_that_and_are_an_item_of
     assert [item.type for item in answer.output] == ["reasoning", "message"]
     assert answer.output_text
     assert answer.usage.output_tokens_details.reasoning_tokens > 0
-    said = [
-        {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": "Ho", "reasoning_content": "He greets."},
-        {"role": "user", "content": "Again"},
-    ]
-    prompt = thinker.http.post("/apply-template", json={"messages": said}).json()["prompt"]
-    assert f"{OPEN}He greets.{CLOSE}Ho" in prompt, "thoughts go back into the prompt"
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "He greets."}]}, {"type": "text", "text": "Ho"}]
+    for earlier in (
+        {"content": "Ho", "reasoning_content": "He greets."},
+        {"content": "Ho", "reasoning": "He greets."},  # vLLM's
+        {"content": parts},  # Mistral's
+    ):
+        said = [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant"} | earlier,
+            {"role": "user", "content": "Again"},
+        ]
+        prompt = thinker.http.post("/apply-template", json={"messages": said}).json()["prompt"]
+        assert f"{OPEN}He greets.{CLOSE}Ho" in prompt, "thoughts go back into the prompt"
+    bad = {"role": "assistant", "content": [{"type": "thinking", "thinking": 5}]}
+    with pytest.raises(openai.BadRequestError, match="the field thinking"):
+        thinker.client.chat.completions.create(model=MODEL, messages=[bad])
     with pytest.raises(openai.BadRequestError, match="differ"):
         thinker.chat(extra_body={"reasoning_budget": 1, "thinking_budget_tokens": 2})
 

@@ -29,6 +29,7 @@ from tests.support.engines import complete, load, need_of, open_engine
 from tests.support.near_ties import assert_same_up_to_a_near_tie, greedy
 from tests.support.prompts import EMBER, EMBER_DRAFT, chat
 from tools.model_factory import gguf_factory
+from tools.model_factory.embedder_factory import bert
 
 QUESTION = chat("Who are you?")
 
@@ -218,7 +219,13 @@ def absent(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "says"), [(truncated, "is incomplete"), (larger, "is larger than"), (absent, "There is no file")]
+    ("spoil", "says"),
+    [
+        (truncated, "is incomplete"),
+        (larger, "is larger than"),
+        (absent, "There is no file"),
+        (bert, "turns texts into vectors"),
+    ],
 )
 def test_a_draft_that_cannot_be_is_refused_and_costs_nothing_once_it_has_worked(
     spoil: Callable[[Path], None], says: str, tmp_path: Path
