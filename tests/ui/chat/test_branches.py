@@ -176,3 +176,6 @@ def test_a_stored_leaf_is_kept_and_replacing_keeps_the_place() -> None:
     assert tree[2].content == "later"
     assert len(tree) == 2
     assert 2 in tree
+    tree = MessageTree([m(1, None), m(2, 1), m(3, 2), m(4, 1)])
+    tree.choose(2)
+    assert [one.id for one in tree.path] == [1, 2, 3], "a version is shown to its end"
