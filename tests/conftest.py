@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +25,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # What is collected stays to the end: to look through it again and again takes a third of the time of what makes many
 # objects.
 gc.disable()
+
+# A socket that a test leaves open is noticed when the collector finds it, in a later test: it says who made it.
+_makers: dict[int, str] = {}
+_make, _describe = socket.socket.__init__, socket.socket.__repr__
+
+
+def _note_maker(made: socket.socket, *arguments: Any, **options: Any) -> None:
+    _make(made, *arguments, **options)
+    _makers[id(made)] = os.environ.get("PYTEST_CURRENT_TEST", "")
+
+
+socket.socket.__init__ = _note_maker  # type: ignore[method-assign]
+socket.socket.__repr__ = lambda one: f"{_describe(one)} made in {_makers.get(id(one))}"  # type: ignore[method-assign]
 
 # Hundreds of processes are started, and none of them shall compile what another one has, whatever the shell says.
 sys.dont_write_bytecode = False

@@ -43,13 +43,6 @@ def never() -> str:
     raise AssertionError("standard input was read")
 
 
-def test_words_and_standard_input_are_the_prompt() -> None:
-    assert join_prompt(["Tell", "me a story"], never) == "Tell me a story"
-    assert join_prompt([], lambda: "hi\nthere") == "hi\nthere"
-    assert join_prompt(["Sum up:", "-"], lambda: "a text") == "Sum up:\n\na text"
-    assert join_prompt(["-"], lambda: "a text") == "a text"
-
-
 @pytest.mark.parametrize(("words", "piped"), [([], ""), ([""], "x"), (["-"], " \n"), ([" ", "-"], "")])
 def test_an_empty_prompt_is_refused(words: list[str], piped: str) -> None:
     with pytest.raises(BadRequest, match="empty"):

@@ -14,7 +14,7 @@ from models.facts.model_facts import ModelFacts, WeightBytes, facts_from, read_m
 from models.facts.projector import projector_beside
 from models.facts.split_files import is_listed, model_name, parts
 from models.gguf.header import BadGguf, GgufError, read_header_from
-from tests.support.broken_gguf import UNUSABLE, Unusable, array, entry, giant, header, number, string, tensor
+from tests.support.broken_gguf import UNUSABLE, Unusable, array, entry, header, number, string, tensor
 from tests.support.memory_source import MemorySource
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, deep_ember, moe_ember
 from tools.model_factory.projector_factory import projector
@@ -170,12 +170,6 @@ def test_each_unusable_file_says_why(unusable: Unusable, tmp_path: Path):
         told = str(error)
     assert told is not None
     assert unusable.says in told
-
-
-def test_a_model_too_large_for_any_machine_is_still_a_model(tmp_path):
-    facts = read_model(giant(tmp_path / "giant.gguf"))
-    assert facts.problem is None
-    assert facts.weight_bytes > 1e12
 
 
 class TestSplitFiles:

@@ -64,15 +64,6 @@ def test_no_added_layers_give_the_same_file(source, tmp_path):
     assert deep_ember(tmp_path / "same.gguf", n_layers, source).read_bytes() == source.read_bytes()
 
 
-def test_a_cached_model_is_made_once():
-    recipe = Recipe(n_layers=16)
-    path = cached(recipe)
-    made = path.stat().st_mtime_ns
-    assert cached(recipe) == path
-    assert path.stat().st_mtime_ns == made
-    assert not list(path.parent.glob("*.partial"))
-
-
 @pytest.mark.parametrize("name", ["no tokenizer", "unknown architecture", "no context length", "a million layers"])
 def test_llama_cpp_refuses_unusable_files_too(name, tmp_path):
     path = tmp_path / "model.gguf"

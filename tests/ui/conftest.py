@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from tests.support.fork_server import forked_library_command
 from tools.stand_ins.fake_openai import FakeServer
-from tools.stand_ins.library_server import LibraryServer
+from tools.stand_ins.library_server import KEY, LibraryServer
 from ui.client.api import Api
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.window.main_window import MainWindow
@@ -78,8 +78,10 @@ def library_server(request: pytest.FixtureRequest):
 
 
 @pytest.fixture
-def library(lonely_api: Api) -> Api:
-    """Who is asked for the library; tests of the library have a real one."""
+def library(lonely_api: Api, request: pytest.FixtureRequest) -> Api:
+    """Who is asked for the library: a real one in tests that name ``library_server``."""
+    if "library_server" in request.fixturenames:
+        lonely_api.connect_to(request.getfixturevalue("library_server").url, KEY)
     return lonely_api
 
 

@@ -7,9 +7,7 @@ from PySide6.QtCore import Qt
 
 from tests.support.nameless import nameless
 from tools.stand_ins.fake_openai import FakeServer
-from tools.stand_ins.library_server import KEY, LibraryServer
 from ui.chat.messages.user_message import UserMessage
-from ui.client.api import Api
 from ui.client.speeds import Speed
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE
@@ -20,12 +18,7 @@ from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
 
 
-@pytest.fixture
-def library(lonely_api: Api, library_server: LibraryServer) -> Api:
-    lonely_api.connect_to(library_server.url, KEY)
-    return lonely_api
-
-
+@pytest.mark.usefixtures("library_server")
 def test_every_control_has_a_name(qtbot, window: MainWindow, appearance: Appearance, server: FakeServer) -> None:
     """One test: what is made for one page stays for the next."""
     server.thoughts = ["Let me think."]

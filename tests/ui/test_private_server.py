@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,17 @@ def test_the_watch_asks_again_after_a_missed_answer(qtbot, server: FakeServer, l
     api.connect_to(server.url, None)
     qtbot.waitUntil(lambda: watch.state.phase == "ready")
     watch.stop()
+
+
+def test_an_older_answer_does_not_take_the_place_of_the_latest_list_of_models(lonely_api: Api, monkeypatch) -> None:
+    answers: list[Callable[[list[dict[str, str]]], None]] = []
+    monkeypatch.setattr(lonely_api, "models", lambda done, failed: answers.append(done))
+    watch = ServerWatch(lonely_api)
+    for _ in range(2):
+        watch.look_at_models()
+    for done, name in zip(reversed(answers), ("new", "old"), strict=True):
+        done([{"id": name}])
+    assert [model.name for model in watch.models] == ["new"]
 
 
 @pytest.mark.parametrize("is_asking", [False, True])

@@ -30,7 +30,7 @@ from PySide6.QtWidgets import (
 from tests.support.chat_window import ask, ended, reply_view, say
 from tests.support.contrast import contrast
 from tools.stand_ins.fake_openai import FakeServer
-from tools.stand_ins.library_server import KEY, LibraryServer
+from tools.stand_ins.library_server import LibraryServer
 from ui.chat.history.history_model import CHAT_ID
 from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.receipts import why_this_fast
@@ -176,6 +176,7 @@ def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow
     assert window.page.stack.currentWidget() is window.page.transcript
     assert (message.content, message.status) == ("Hello there.", Status.DONE)
     view = reply_view(window)
+    assert view.thoughts.isHidden(), "there were none"
     assert "412 tok/s" in view.receipt.text()
     assert "first token 38 ms" in view.receipt.text()
     assert "62 of 80 drafts accepted  ·  1.7× plain" in view.receipt.text()
@@ -479,9 +480,8 @@ def ways(window: MainWindow) -> dict[str, QAction]:
 
 
 def test_a_message_that_would_not_fit_is_told_before_it_is_sent(
-    qtbot, window: MainWindow, server: FakeServer, library: Api, library_server: LibraryServer
+    qtbot, window: MainWindow, server: FakeServer, library_server: LibraryServer
 ) -> None:
-    library.connect_to(library_server.url, KEY)
     window.watch.start()
     banner, composer = window.page.context_banner, window.page.composer
     qtbot.waitUntil(lambda: window.watch.state.n_ctx == 1024)

@@ -46,6 +46,7 @@ class ServerWatch(QObject):
         self.state = ServerState()
         self.models: tuple[ModelChoice, ...] = ()
         self._asked: object | None = None  # which answer is still to come
+        self._asked_models: object | None = None  # the latest question for them
         self._is_live = False
         self._was_loaded = ""  # the last model that was ready
         self._timer = QTimer(self, interval=BUSY_MS)
@@ -80,8 +81,9 @@ class ServerWatch(QObject):
             self._api.state(partial(self._on_state, asked), lambda problem: self._on_failure(asked))
 
     def look_at_models(self) -> None:
-        """Ask which models there are."""
-        self._api.models(self._on_models, lambda problem: None)
+        """Ask which models there are; the answer to an earlier question may come later, and counts no more."""
+        asked = self._asked_models = object()
+        self._api.models(partial(self._on_models, asked), lambda problem: None)
 
     def load(self, model: str, began: Callable[[], object] = lambda: None) -> None:
         """Ask for another model, or for the same one with what was set for it since."""
@@ -148,7 +150,9 @@ class ServerWatch(QObject):
         if is_new_phase and state.phase not in ("unknown", "gone"):
             self.look_at_models()
 
-    def _on_models(self, found: list[dict[str, Any]]) -> None:
+    def _on_models(self, asked: object, found: list[dict[str, Any]]) -> None:
+        if asked is not self._asked_models:
+            return
         models = tuple(_choice(m) for m in found if m.get("id"))
         if models != self.models:
             self.models = models

@@ -13,8 +13,7 @@ from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
 from models.hub.remote_source import remote_facts
 from models.hub.repository import RemoteModel
-from models.pairing.gain import ProposerKind
-from tools.model_factory import gguf_factory, head_factory
+from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe
 
 
@@ -62,12 +61,11 @@ N_VOCAB = 5_000  # no bundled model has so many tokens
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """A model of a vocabulary of its own, and a head and a small model that fit it."""
+    """A model of a vocabulary of its own, and a small one that fits it."""
     folder = tmp_path_factory.mktemp("files")
     model = gguf_factory.big_vocab_ember(folder / "m.gguf", N_VOCAB, n_layers=30)
-    head = head_factory.eagle_head(folder / "h.gguf", n_vocab=N_VOCAB)
     small = gguf_factory.big_vocab_ember(folder / "s.gguf", N_VOCAB, source=EMBER_DRAFT)
-    return {"model": model.read_bytes(), "head": head.read_bytes(), "small": small.read_bytes()}
+    return {"model": model.read_bytes(), "small": small.read_bytes()}
 
 
 def look() -> tuple[DraftSearch, RemoteModel, ModelFacts]:
@@ -75,15 +73,6 @@ def look() -> tuple[DraftSearch, RemoteModel, ModelFacts]:
     repository = client.repository(REPO)
     model = next(one for one in repository.models if one.name == "fox-90M-Q8_0")
     return DraftSearch(client, repository), model, remote_facts(client, repository, model)
-
-
-def test_a_head_beside_the_model_is_offered(hub_server, files):
-    hub_server.add(REPO, {"fox-90M-Q8_0.gguf": files["model"], "eagle3-fox-90M.gguf": files["head"]})
-    search, model, facts = look()
-    offer = search.find(model, facts, catalog().entries()).offer
-    assert offer is not None
-    assert (offer.name, offer.kind, offer.is_checked) == (f"{REPO}:eagle3-fox-90M.gguf", ProposerKind.EAGLE3, True)
-    assert offer.n_bytes == len(files["head"])
 
 
 def test_a_small_model_of_the_family_is_offered_and_priced_for_each_type_without_asking_again(hub_server, files):
@@ -111,11 +100,3 @@ def test_nothing_is_offered_where_something_here_drafts(hub_server):
     assert found.offer is None
     assert found.why.startswith("ember-draft-q8_0 drafts: 1.")
     assert not any("/api/models?" in asked.path for asked in hub_server.asked), "nobody is searched for"
-
-
-def test_one_whose_tokens_differ_is_not_offered(hub_server, files):
-    hub_server.add(REPO, {"fox-90M-Q8_0.gguf": files["model"]})
-    hub_server.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
-    search, model, facts = look()
-    found = search.find(model, facts, catalog().entries())
-    assert (found.offer, found.why) == (None, "Nothing is known that would draft for it.")

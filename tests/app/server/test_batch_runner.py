@@ -32,7 +32,7 @@ class SlowFiles(FileStore):
     def add(self, name: str, purpose: str, write: Any) -> Record:
         if purpose == "batch_output":
             self.is_writing.set()
-            assert self.may_write.wait(10)
+            assert self.may_write.wait(60)
         return super().add(name, purpose, write)
 
 
@@ -65,7 +65,7 @@ async def until_results_are_written(machine: Machine, runner: BatchRunner) -> st
     record = machine.batch()
     runner.start()
     runner.add(record)
-    await asyncio.to_thread(machine.files.is_writing.wait, 10)
+    await asyncio.to_thread(machine.files.is_writing.wait, 60)
     return str(record["id"])
 
 
@@ -111,8 +111,8 @@ def test_a_server_that_leaves_while_results_are_written_does_not_run_the_batch_a
         runner.start()
         return await until_over(runner, batch_id)
 
-    batch_id = asyncio.run(asyncio.wait_for(leave(), 20))
-    check(machine, asyncio.run(asyncio.wait_for(come_back(batch_id), 20)))
+    batch_id = asyncio.run(asyncio.wait_for(leave(), 60))
+    check(machine, asyncio.run(asyncio.wait_for(come_back(batch_id), 60)))
 
 
 async def test_a_batch_for_whose_results_the_disk_has_no_room_goes_on_when_it_has(tmp_path, monkeypatch):

@@ -85,7 +85,7 @@ def small(monkeypatch: pytest.MonkeyPatch, ended: threading.Event) -> Iterator[s
     served = HttpServer(application, lambda server: ready.set(), goes_on.set)
     thread = threading.Thread(target=lambda: asyncio.run(served.serve([listening])))
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(60)
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     goes_on.set()
     served.should_exit = True
@@ -121,7 +121,7 @@ def test_a_head_that_does_not_end_is_given_up(small: str) -> None:
 
 def test_one_who_never_reads_the_answer_is_cut_off(small: str, ended: threading.Event) -> None:
     with opened(small, 1, b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n"):
-        assert ended.wait(30)
+        assert ended.wait(60)
         assert httpx.get(small).text == "yes", "others are served meanwhile"
 
 

@@ -25,7 +25,7 @@ class Events:
         self.heard: list[dict] = []
         self._connected = threading.Event()
         threading.Thread(target=self._listen, args=(server,), daemon=True).start()
-        assert self._connected.wait(30)
+        assert self._connected.wait(60)
 
     def _listen(self, server: RunningServer) -> None:
         with httpx.stream("GET", f"{server.url}/models/sse", headers=server.headers, timeout=60) as answer:

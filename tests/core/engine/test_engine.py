@@ -10,9 +10,8 @@ import pytest
 
 from core.engine.engine import Engine
 from core.llama.context import DecodeStatus
-from core.values.errors import BadRequest, PromptTooLong
 from core.values.messages import FinishReason
-from core.values.request import Request, SamplingParams
+from core.values.request import SamplingParams
 from tests.support.engines import Ledger, complete, open_engine, run, submit
 from tests.support.interruptions import aborting
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
@@ -142,12 +141,6 @@ def test_cancelling_unknown_and_ended_requests_changes_nothing(engine: Engine) -
     assert engine.step() == []
 
 
-def test_a_stop_string_across_token_borders_ends_the_text(engine: Engine) -> None:
-    text, ended, _ = complete(engine, SURE, max_tokens=40, stop=("model gue", "never"))
-    assert text == "A small draft "
-    assert (ended.reason, ended.stop) == (FinishReason.STOP, "model gue")
-
-
 def test_the_model_ends_its_turn_by_itself_unless_told_to_go_on(engine: Engine) -> None:
     prompt = chat("Who are you?")
     text, ended, _ = complete(engine, prompt, max_tokens=200)
@@ -169,31 +162,10 @@ def test_without_max_tokens_the_context_is_the_limit() -> None:
         assert ended.receipt.n_prompt + ended.receipt.n_generated == 64
 
 
-def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(engine: Engine) -> None:
-    with pytest.raises(PromptTooLong, match=r"1024 tokens, which exceeds the available context size of 1024"):
-        engine.tokenize(Request("1", tuple([5] * 1024)))
-    with pytest.raises(PromptTooLong, match="at least"):
-        engine.tokenize(Request("1", "x" * 10_000_000))
-    assert len(engine.tokenize(Request("1", tuple([5] * 1023)))) == 1023
-
-
-def test_tokens_that_the_model_does_not_have_are_refused(engine: Engine) -> None:
-    for bad in (-1, 4096, 2**40, 10**30):
-        with pytest.raises(BadRequest, match=f"{bad} is no token"):
-            engine.tokenize(Request("1", (1, bad)))
-
-
 def test_any_unicode_can_be_asked_and_lone_surrogates_do_no_harm(engine: Engine) -> None:
     for prompt in ("Grüße 🦊 狐狸", "\ud800 broken", "\x00\x01", "🦊" * 50):
         _, ended, _ = complete(engine, prompt, max_tokens=3)
         assert ended.reason in (FinishReason.LENGTH, FinishReason.STOP)
-
-
-def test_the_second_turn_of_a_conversation_reuses_the_first(engine: Engine) -> None:
-    first, _, _ = complete(engine, max_tokens=30)
-    _, ended, ledger = complete(engine, FOX + first + "<|im_end|>\n" + chat("Go on."), max_tokens=5)
-    assert ledger.started["only"].n_cached >= 16 + 20
-    assert ended.receipt.n_cached == ledger.started["only"].n_cached
 
 
 def test_the_same_long_prompt_sent_by_many_is_shared() -> None:

@@ -98,19 +98,6 @@ def test_other_ways_to_load_give_the_same_text(options: dict[str, object]) -> No
     assert_same_up_to_a_near_tie(found, expected)
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    [gguf_factory.Recipe(n_layers=16), gguf_factory.Recipe(n_experts=8, n_experts_used=2)],
-    ids=["deep", "mixture of experts"],
-)
-def test_models_made_from_ember_run_with_its_text(recipe: gguf_factory.Recipe) -> None:
-    with open_engine(n_ctx=256) as engine:
-        expected, _ = greedy(engine, QUESTION, max_tokens=30)
-    with open_engine(gguf_factory.cached(recipe), n_ctx=256) as engine:
-        found, _ = greedy(engine, QUESTION, max_tokens=30)
-    assert_same_up_to_a_near_tie(found, expected)
-
-
 def test_a_begin_token_written_by_the_template_is_not_doubled(tmp_path: Path) -> None:
     path = tmp_path / "with-begin.gguf"
     content = bytearray(EMBER.read_bytes())

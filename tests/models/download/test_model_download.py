@@ -526,30 +526,3 @@ def test_a_downloaded_model_is_listed_and_a_partial_one_is_not(pull, server, fol
     assert set(listed) == {0}
     (entry,) = catalog.entries()
     assert (entry.title, entry.problem) == ("Ember", None)
-
-
-def test_two_downloads_of_one_file_fetch_it_once(pull, server, folder):
-    server.fault(FILE, Fault(bytes_per_second=2e5))
-    seen, results = [], []
-
-    def saw(progress):
-        seen.append(progress.phase)
-        if progress.phase is DownloadPhase.OTHER_INSTANCE:
-            server.heal()
-
-    def second():
-        results.append(pull(report=saw))
-
-    other = threading.Thread(target=second)
-    started = threading.Event()
-
-    def report(progress):
-        if progress.n_done > 100_000 and not started.is_set():
-            started.set()
-            other.start()
-
-    results.append(pull(report=report))
-    other.join(60)
-    assert sorted(result.was_there for result in results) == [False, True]
-    assert DownloadPhase.OTHER_INSTANCE in seen
-    assert server.n_content_bytes < 1.2 * len(CONTENT)

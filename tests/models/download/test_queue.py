@@ -66,18 +66,6 @@ def test_jobs_run_one_at_a_time_in_their_order_each_request_once(open_queue, ser
     assert queue.jobs == ()
 
 
-def test_the_order_can_be_changed(open_queue, server, tmp_path):
-    slow(server, "one")
-    queue = open_queue()
-    one, _, three = [queue.add(request(name)) for name in NAMES]
-    queue.move(three.number, 0)
-    assert [job.request.repo_id for job in queue.jobs] == ["acme/three", "acme/one", "acme/two"]
-    slow(server, "two")
-    queue.pause(one.number)
-    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
-    assert queue.jobs[1].phase is DownloadPhase.PAUSED
-
-
 def test_paused_and_resumed_or_cancelled(open_queue, server, tmp_path):
     slow(server, "one")
     queue = open_queue()

@@ -11,7 +11,6 @@ from models.hub.errors import (
     BadHubSetting,
     BadToken,
     HubFault,
-    Offline,
     RateLimited,
     RepositoryNotFound,
     RevisionNotFound,
@@ -192,20 +191,14 @@ def test_who_has_less_patience_ends_nobody_elses_question(server, hub_with):
     from huggingface_hub import get_session
 
     server.add("acme/big-GGUF", FILES)
-    assert hub_with(timeout=2.0).repository("acme/big-GGUF").repo_id == "acme/big-GGUF"
+    assert hub_with(timeout=60.0).repository("acme/big-GGUF").repo_id == "acme/big-GGUF"
     session = get_session()
     server.fault("/api/models", Fault(times=1, stall_after=0))
     with pytest.raises(TimedOut, match=r"within 0\.2 seconds"):
         hub_with(timeout=0.2).search(Search("x"))
-    assert hub_with(timeout=3.0).repository("acme/big-GGUF").repo_id == "acme/big-GGUF"
+    assert hub_with(timeout=61.0).repository("acme/big-GGUF").repo_id == "acme/big-GGUF"
     assert get_session() is session
     assert not session.is_closed
-
-
-def test_offline_asks_nobody(server, hub_with):
-    with pytest.raises(Offline, match="HF_HUB_OFFLINE"):
-        hub_with(is_offline=True).search(Search("x"))
-    assert server.asked == []
 
 
 def test_a_proxy_is_used(server, hub_with):

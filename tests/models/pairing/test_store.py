@@ -48,18 +48,6 @@ def test_a_choice_is_forgotten_and_one_of_a_test_holds_on_its_machine(path):
     assert kept.choice("big", "elsewhere") is None
 
 
-def test_a_damaged_file_is_ignored_said_and_set_aside(path):
-    path.parent.mkdir()
-    path.write_bytes(b"{")
-    kept = PairStore(path)
-    assert kept.is_empty
-    assert "What was measured and chosen of pairs could not be read" in (kept.problem or "")
-    kept.keep(GAIN)
-    assert kept.problem is None
-    assert PairStore(path).gains("here") == (GAIN,)
-    assert path.with_name("pairs.json.broken-1").read_bytes() == b"{"
-
-
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -139,16 +139,6 @@ def test_search_finds_what_has_no_spaces_around_it(store: ChatStore) -> None:
     assert places("unworldly world", "world") == [(10, 15)]
 
 
-def test_a_reply_cut_off_by_a_crash_is_stopped_at_the_next_start(tmp_path: Path) -> None:
-    store = ChatStore(tmp_path / "chats.db")
-    store.save_chat(a_chat())
-    store.save_message(said(11, "half a se", status=Status.STREAMING))
-    store.close()
-    again = ChatStore(tmp_path / "chats.db")
-    assert again.messages(1)[0].status is Status.STOPPED
-    again.close()
-
-
 def test_broken_pages_are_said_to_be_damaged(tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     store = ChatStore(path)

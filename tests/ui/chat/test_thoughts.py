@@ -46,13 +46,6 @@ def test_thoughts_stream_into_a_folded_line_that_opens(qtbot, window: MainWindow
     assert not view.thoughts.view.isVisible()
 
 
-def test_a_reply_without_thoughts_has_no_line_for_them(qtbot, window: MainWindow, server: FakeServer) -> None:
-    window.desk.send("Hi")
-    message = ended(qtbot, window)
-    assert (message.thoughts, message.thinking_ms) == ("", None)
-    assert reply_view(window).thoughts.isHidden()
-
-
 def test_a_reply_that_is_stopped_while_it_is_thought_over_keeps_its_thoughts(
     qtbot, window: MainWindow, thinking: FakeServer
 ) -> None:

@@ -257,7 +257,7 @@ def seen(words):
 def n_asked():
     # How many requests the engine has, by the server's own count.
     headers = {"Authorization": f"Bearer {server.api_key}"}
-    state = httpx.get(f"{server.wait_listening()}/slipstream/state", headers=headers).json()
+    state = httpx.get(f"{server.wait_listening()}/slipstream/state", headers=headers, timeout=60).json()
     return state["active"] + state["queued"]
 
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from models.catalog import curated as catalog
 from models.library.values import SuggestionTier
+from tests.support.library_client import SECONDS
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.probed_machine import remember_probe
@@ -38,7 +39,7 @@ def shown(qtbot, hub: HubServer, window: MainWindow) -> FirstStart:
     found = window.newcomer.card
     assert found is not None
     assert found.speed.text()  # MEASURING, until the machine is known
-    qtbot.waitUntil(lambda: any(not offer.isHidden() for offer in found.offers))
+    qtbot.waitUntil(lambda: any(not offer.isHidden() for offer in found.offers), timeout=round(SECONDS * 1_000))
     return found
 
 
@@ -56,19 +57,20 @@ def test_the_machine_is_measured_and_models_are_offered_with_their_speeds(
     if is_known:
         remember_probe(models_folder.parents[1] / "cache")
     card = shown(qtbot, hub, window)
-    qtbot.waitUntil(lambda: "of memory" in card.machine.text())
-    assert "a second" in card.speed.text()
+    qtbot.waitUntil(lambda: "of memory" in card.machine.text() and "a second" in card.speed.text())
     offers = [offer for offer in card.offers if not offer.isHidden()]
     assert [offer.choice for offer in offers] == [
         choice for choice in SuggestionTier if choice in {o.choice for o in offers}
     ]
     assert all("≈" in offer.speed.text() and offer.button.text().startswith("Download") for offer in offers)
+    if not is_known:
+        return  # beside other programs a machine may seem too slow for more than one of them
     window.resize(1240, 800)
     qtbot.waitUntil(lambda: card.width() > 560)
     window.open_beside(None)  # which leaves its page half as wide
     welcome = window.chats.pages[0].welcome
     qtbot.waitUntil(lambda: welcome.widget().width() <= welcome.viewport().width())
-    assert offers[1].y() > offers[0].y()
+    qtbot.waitUntil(lambda: offers[1].y() > offers[0].y())
 
 
 def test_one_click_downloads_a_model_and_uses_it(qtbot, card: FirstStart, window: MainWindow) -> None:

@@ -11,9 +11,7 @@ from PySide6.QtCore import Qt
 
 from app.cli.main import build
 from app.environment.paths import models_folder
-from tests.support.fork_server import forked_library_command
-from tools.stand_ins.library_server import KEY, LibraryServer
-from ui.client.api import Api
+from tools.stand_ins.library_server import LibraryServer
 from ui.platform.desktop_entry import DesktopEntry
 from ui.settings.engine_options import ENGINE_OPTIONS, PROCESSOR
 from ui.settings.settings_page import SettingsPage
@@ -167,61 +165,48 @@ def test_the_desktops_menus_and_the_start_at_login(qtbot, page: SettingsPage, tm
     assert not page.login.isChecked()
 
 
-class TestWithALibrary:
-    @pytest.fixture
-    def library(self, lonely_api: Api, library_server: LibraryServer) -> Api:
-        lonely_api.connect_to(library_server.url, KEY)
-        return lonely_api
-
-    def test_folders_are_shown_imported_and_forgotten(
-        self, qtbot, window: MainWindow, page: SettingsPage, tmp_path: Path
-    ) -> None:
-        qtbot.waitUntil(page.models_button.isEnabled)
-        folder = tmp_path / "mine"
-        folder.mkdir()
-        page.import_folder(str(folder))
-        qtbot.waitUntil(lambda: any(str(folder) in line.help.text() for line in page.folders.lines))
-        line = next(line for line in page.folders.lines if str(folder) in line.help.text())
-        assert line.control is not None
-        qtbot.mouseClick(line.control, Qt.MouseButton.LeftButton)
-        qtbot.waitUntil(lambda: not any(str(folder) in line.help.text() for line in page.folders.lines))
-        page.import_folder(str(tmp_path / "missing"))
-        qtbot.waitUntil(lambda: "does not exist" in page.banner.text)
+def test_folders_are_shown_imported_and_forgotten(
+    qtbot, library_server: LibraryServer, page: SettingsPage, tmp_path: Path
+) -> None:
+    qtbot.waitUntil(page.models_button.isEnabled)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    page.import_folder(str(folder))
+    qtbot.waitUntil(lambda: any(str(folder) in line.help.text() for line in page.folders.lines))
+    line = next(line for line in page.folders.lines if str(folder) in line.help.text())
+    assert line.control is not None
+    qtbot.mouseClick(line.control, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not any(str(folder) in line.help.text() for line in page.folders.lines))
+    page.import_folder(str(tmp_path / "missing"))
+    qtbot.waitUntil(lambda: "does not exist" in page.banner.text)
 
 
-class TestWithModelsToMove:
-    @pytest.fixture
-    def library_server(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
-        models_folder().mkdir(parents=True)
-        (models_folder() / "notes.txt").write_text("mine")
-        made = LibraryServer(forked_library_command)
-        yield made
-        made.close()
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file in the folder of models of a new home."""
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
+    models_folder().mkdir(parents=True)
+    (models_folder() / "notes.txt").write_text("mine")
+    return models_folder() / "notes.txt"
 
-    @pytest.fixture
-    def library(self, lonely_api: Api, library_server: LibraryServer) -> Api:
-        lonely_api.connect_to(library_server.url, KEY)
-        return lonely_api
 
-    def test_the_models_are_moved_and_the_server_starts_again(
-        self, qtbot, window: MainWindow, page: SettingsPage, tmp_path: Path
-    ) -> None:
-        qtbot.waitUntil(page.move_button.isEnabled)
-        before = models_folder()
+def test_the_models_are_moved_and_the_server_starts_again(
+    qtbot, notes: Path, library_server: LibraryServer, window: MainWindow, page: SettingsPage, tmp_path: Path
+) -> None:
+    qtbot.waitUntil(page.move_button.isEnabled)
 
-        def said() -> str:
-            return " ".join(line.help.text() for line in page.folders.lines)
+    def said() -> str:
+        return " ".join(line.help.text() for line in page.folders.lines)
 
-        page.move_models(str(before / "below"))
-        assert page.move_button.text() == "Cancel"
-        qtbot.waitUntil(lambda: "is inside the present folder" in page.banner.text)
-        assert page.move_button.text() == "Move…"
-        assert str(before) in said()
-        with qtbot.waitSignal(window.restart_wanted):
-            page.move_models(str(tmp_path / "new"))
-        assert page.banner.text == f"The models are in {tmp_path / 'new'} now."
-        assert f"Downloads go to {tmp_path / 'new'}" in said()
-        assert (tmp_path / "new" / "notes.txt").read_text() == "mine"
-        assert not (before / "notes.txt").exists()
-        assert models_folder() == tmp_path / "new"
+    page.move_models(str(notes.parent / "below"))
+    assert page.move_button.text() == "Cancel"
+    qtbot.waitUntil(lambda: "is inside the present folder" in page.banner.text)
+    assert page.move_button.text() == "Move…"
+    assert str(notes.parent) in said()
+    with qtbot.waitSignal(window.restart_wanted):
+        page.move_models(str(tmp_path / "new"))
+    assert page.banner.text == f"The models are in {tmp_path / 'new'} now."
+    assert f"Downloads go to {tmp_path / 'new'}" in said()
+    assert (tmp_path / "new" / "notes.txt").read_text() == "mine"
+    assert not notes.exists()
+    assert models_folder() == tmp_path / "new"
