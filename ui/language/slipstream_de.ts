@@ -6365,8 +6365,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
-      <source>Other programs reach its models as before. Its icon here opens it, or quits it.</source>
-      <translation>Andere Programme erreichen seine Modelle wie zuvor. Sein Symbol hier öffnet oder beendet es.</translation>
+      <source>Other programs reach its models as before. Its icon in the tray opens it, or quits it.</source>
+      <translation>Andere Programme erreichen seine Modelle wie zuvor. Sein Symbol in der Leiste öffnet oder beendet es.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>The reply failed</source>
+      <translation>Die Antwort ist fehlgeschlagen</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
@@ -6375,18 +6380,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
-      <source>A chat has its answer.</source>
-      <translation>Ein Chat hat seine Antwort.</translation>
+      <source>{repo_id} can be used.</source>
+      <translation>{repo_id} kann benutzt werden.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
       <source>The download is complete</source>
       <translation>Der Download ist fertig</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/background.py" />
-      <source>{repo_id} can be used.</source>
-      <translation>{repo_id} kann benutzt werden.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
