@@ -651,9 +651,9 @@ def server(stage: Stage) -> None:
         stage.wait(0.3)
         shoot_sizes(stage, "server-activity")
         page.show_tab("Other machines")
-        page.machines.name.setText("rack")
-        page.machines.url.setText("http://127.0.0.1:9/v1")
-        page.machines.add.click()
+        page.machines.server.fields["name"].setText("rack")
+        page.machines.server.fields["url"].setText("http://127.0.0.1:9/v1")
+        page.machines.server.add.click()
         stage.until(lambda: page.machines.remotes.rows)
         shoot_sizes(stage, "server-machines")
         lent = {"name": "CUDA0", "free": 22_300_000_000, "total": 25_800_000_000}

@@ -5325,6 +5325,36 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
+      <source>A server needs a name and an address.</source>
+      <translation>Ein Server braucht einen Namen und eine Adresse.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Name of the other server</source>
+      <translation>Name des anderen Servers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>A name of your choice, as rack</source>
+      <translation>Ein Name deiner Wahl, etwa rack</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Address of the other server</source>
+      <translation>Adresse des anderen Servers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Key of the other server</source>
+      <translation>Schlüssel des anderen Servers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Empty where it needs none</source>
+      <translation>Leer, wo er keinen braucht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
       <source>Workers</source>
       <translation>Worker</translation>
     </message>
@@ -5350,23 +5380,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
-      <source>used by another program</source>
-      <translation>von einem anderen Programm genutzt</translation>
+      <source>A worker needs an address and its token.</source>
+      <translation>Ein Worker braucht eine Adresse und sein Token.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
-      <source>A name of your choice, as rack</source>
-      <translation>Ein Name deiner Wahl, etwa rack</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>Empty where it needs none</source>
-      <translation>Leer, wo er keinen braucht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>{words} of the other server</source>
-      <translation>{words} des anderen Servers</translation>
+      <source>Address of the worker</source>
+      <translation>Adresse des Workers</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
@@ -5375,28 +5395,23 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
+      <source>Token of the worker</source>
+      <translation>Token des Workers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
       <source>As it is shown there</source>
       <translation>Wie es dort gezeigt wird</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
-      <source>{words} of the worker</source>
-      <translation>{words} des Workers</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>A server needs a name and an address.</source>
-      <translation>Ein Server braucht einen Namen und eine Adresse.</translation>
+      <source>used by another program</source>
+      <translation>von einem anderen Programm genutzt</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
       <source>Its models leave the list, and its key is forgotten. Nothing changes on that server.</source>
       <translation>Seine Modelle verschwinden aus der Liste, und sein Schlüssel wird vergessen. Auf dem Server selbst ändert sich nichts.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>A worker needs an address and its token.</source>
-      <translation>Ein Worker braucht eine Adresse und sein Token.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
