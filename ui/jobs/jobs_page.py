@@ -90,7 +90,7 @@ class JobsPage(PageColumn):
         self.question = QPlainTextEdit()
         self.question.setProperty("kind", "field")
         self.question.setAccessibleName(tr("Question"))
-        self.question.setPlaceholderText(tr("What shall be thought over?"))
+        self.question.setPlaceholderText(tr("Ask what is worth a few minutes of thought"))
         self.question.setTabChangesFocus(True)
         self.question.setAcceptDrops(False)  # files are for the page
         self.ask = QPushButton(tr("Answer it deeply"))

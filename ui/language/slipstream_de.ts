@@ -1681,8 +1681,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompt_menu.py" />
-      <source>Nothing is kept yet</source>
-      <translation>Noch nichts gespeichert</translation>
+      <source>No prompts yet</source>
+      <translation>Noch keine Prompts</translation>
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompts_dialog.py" />
@@ -3173,8 +3173,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>What shall be thought over?</source>
-      <translation>Worüber soll nachgedacht werden?</translation>
+      <source>Ask what is worth a few minutes of thought</source>
+      <translation>Frag, was einige Minuten Nachdenken wert ist</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -4988,8 +4988,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>A model that a program names is loaded by itself.</source>
-      <translation>Ein Modell, das ein Programm nennt, wird von selbst geladen.</translation>
+      <source>A model is loaded as soon as a program asks for it.</source>
+      <translation>Ein Modell wird geladen, sobald ein Programm es verlangt.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
@@ -5053,13 +5053,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow this only in a network that you trust.</source>
+      <translation>Jeder Rechner dieses Netzes, der einen Schlüssel hat, kann die Modelle nutzen. Was er sendet und bekommt, ist nicht verschlüsselt: Erlaube das nur in einem Netz, dem du vertraust.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>Off: only this window uses the models.</source>
       <translation>Aus: Nur dieses Fenster nutzt die Modelle.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
-      <source>Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow this only in a network that you trust.</source>
-      <translation>Jeder Rechner dieses Netzes, der einen Schlüssel hat, kann die Modelle nutzen. Was er sendet und bekommt, ist nicht verschlüsselt: Erlaube das nur in einem Netz, dem du vertraust.</translation>
+      <source>On while this window is open.</source>
+      <translation>An, solange dieses Fenster offen ist.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5108,6 +5113,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Also while the window is closed</source>
+      <translation>Auch bei geschlossenem Fenster</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Closing it leaves an icon in the tray</source>
+      <translation>Beim Schließen bleibt ein Symbol in der Leiste</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>Key</source>
       <translation>Schlüssel</translation>
     </message>
@@ -5148,8 +5163,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
-      <source>What to enter</source>
-      <translation>Was einzugeben ist</translation>
+      <source>Connect a program</source>
+      <translation>Ein Programm verbinden</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5173,8 +5188,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
-      <source>Keys of others</source>
-      <translation>Schlüssel anderer</translation>
+      <source>What to enter there</source>
+      <translation>Was dort einzugeben ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Keys for others</source>
+      <translation>Schlüssel für andere</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5665,7 +5685,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Notices of the desktop</source>
+      <source>Desktop notifications</source>
       <translation>Mitteilungen auf dem Desktop</translation>
     </message>
     <message>
@@ -5725,7 +5745,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Looks</source>
+      <source>Appearance</source>
       <translation>Aussehen</translation>
     </message>
     <message>
@@ -5830,7 +5850,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Resets looks, notices and the engine to what is recommended. Chats, models, their own settings, folders and your account stay.</source>
+      <source>Resets appearance, notifications and the engine to what is recommended. Chats, models, their own settings, folders and your account stay.</source>
       <translation>Setzt Aussehen, Mitteilungen und Engine auf das Empfohlene zurück. Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
     </message>
     <message>

@@ -44,7 +44,7 @@ class ActivityView(PageColumn):
         self.requests = ActionRows(tr("Requests"), tr("Nothing runs or waits."))
         self.requests.wanted.connect(lambda key, action: self._ask("DELETE", f"/slipstream/requests/{key}"))
         section.addWidget(self.requests)
-        section = self.add_section(tr("Models in memory"), tr("A model that a program names is loaded by itself."))
+        section = self.add_section(tr("Models in memory"), tr("A model is loaded as soon as a program asks for it."))
         self.models = ActionRows(tr("Models in memory"), tr("No model is loaded."))
         self.models.wanted.connect(self._on_model_wanted)
         section.addWidget(self.models)

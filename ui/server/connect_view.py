@@ -15,6 +15,7 @@ from core.values.errors import BadOption
 from ui.client.api import Api, ServerState
 from ui.client.server_watch import ServerWatch
 from ui.language import day, tr
+from ui.platform.desktop_notices import has_tray
 from ui.server.endpoint import Endpoint, EndpointState
 from ui.server.snippets import Address, snippets
 from ui.theme.text_size import scaled
@@ -25,12 +26,13 @@ from ui.widgets.icon_button import TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import PageColumn, ask_first, plain_label, tell
 
-OFF = tr("Off: only this window uses the models.")
+OFF, ON = tr("Off: only this window uses the models."), tr("On while this window is open.")
 LAN = tr(
     "Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow "
     "this only in a network that you trust."
 )
 LABELS = 84  # pixels, the longest word before a field
+PORT_WIDTH = 76
 _LINES = 16  # of a snippet that are shown at once: as many as the second longest has
 
 
@@ -45,6 +47,7 @@ class ConnectView(PageColumn):
         self._add_snippets()
         self._add_keys()
         endpoint.changed.connect(self._show_endpoint)
+        endpoint.kept.changed.connect(lambda name: self._show_staying() if name == "keepsRunning" else None)
         watch.state_changed.connect(self._on_state)
         self._show_endpoint(endpoint.state)
 
@@ -57,12 +60,14 @@ class ConnectView(PageColumn):
         self.lan = CheckField(tr("Also from other machines in this network"))
         self.lan.toggled.connect(self._on_changed)
         self.lan_note, self.problem = NoteCard(WARNING), NoteCard(WARNING)
+        self.stays = CheckField(tr("Also while the window is closed"))
+        self.stays.setToolTip(tr("Closing it leaves an icon in the tray"))
+        self.stays.toggled.connect(lambda is_on: self._endpoint.kept.keep("keepsRunning", is_on))
         self.problem.button.clicked.connect(self._on_way_out)
         self.address, self.outside = CopyLine(tr("Address")), CopyLine(tr("Address in the network"))
         self.key = CopyLine(tr("Key"), is_secret=True)
         self.port = WholeField(tr("Port"))
         self.port.setRange(1_024, 65_535)
-        self.port.setFixedWidth(scaled(76))
         self.port.setToolTip(tr("Programs keep the address: change it only where another program has this port"))
         self.port.editingFinished.connect(self._on_changed)
         self.origins = QLineEdit()
@@ -107,13 +112,13 @@ class ConnectView(PageColumn):
         grid.addWidget(pages_label, 4, 0)
         grid.addWidget(self.origins, 4, 1)
         grid.addWidget(self.origins_problem, 5, 1)
-        self.off = plain_label(OFF, "caption")
-        for widget in (self.switch, self.off, self.problem, self.grid, self.lan, self.lan_note):
+        self.how = plain_label(OFF, "caption")
+        for widget in (self.switch, self.how, self.problem, self.grid, self.lan, self.lan_note, self.stays):
             section.addWidget(widget)
 
     def _add_snippets(self) -> None:
         section = self.add_section(
-            tr("What to enter"), tr("With this server's address, key and model: copy it as it is.")
+            tr("Connect a program"), tr("With this server's address, key and model: copy it as it is.")
         )
         self.client = ChoiceField(tr("Client"))
         self.client.setToolTip(tr("The program that is to use this server"))
@@ -130,7 +135,7 @@ class ConnectView(PageColumn):
         self.place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.text = QPlainTextEdit(readOnly=True)
         self.text.setObjectName("snippet")
-        self.text.setAccessibleName(tr("What to enter"))
+        self.text.setAccessibleName(tr("What to enter there"))
         self.text.setTabChangesFocus(True)
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         section.addLayout(row)
@@ -139,7 +144,7 @@ class ConnectView(PageColumn):
 
     def _add_keys(self) -> None:
         section = self.add_section(
-            tr("Keys of others"),
+            tr("Keys for others"),
             tr("A key of its own for each person or machine, so that one can be taken back alone."),
         )
         self.key_rows = ActionRows(tr("Keys"), tr("No keys yet."))
@@ -173,6 +178,7 @@ class ConnectView(PageColumn):
         """Draw for another palette."""
         for line in (self.address, self.outside, self.key):
             line.set_palette(palette)
+        self.port.setFixedWidth(scaled(PORT_WIDTH))
         self._fit_text()
 
     # The port.
@@ -212,7 +218,7 @@ class ConnectView(PageColumn):
             self.origins.setText(", ".join(state.origins))
         self._is_filling = False
         self._show_problem(state)
-        self.off.setVisible(not state.is_open)
+        self._show_staying()
         self.grid.setVisible(state.is_open or bool(state.problem))
         self.lan.setVisible(state.is_open)
         self.lan_note.say(LAN if state.is_open and state.is_lan else "")
@@ -225,6 +231,14 @@ class ConnectView(PageColumn):
             line.setVisible(bool(line.field.text()))
         self.new_key.setVisible(state.is_open)
         self._show_snippet()
+
+    def _show_staying(self) -> None:
+        """Say for how long it is on: an editor that works with it does not see that a window was closed."""
+        is_open, stays = self._endpoint.state.is_open, self._endpoint.kept.keeps_running
+        self.stays.setChecked(stays)
+        self.stays.setVisible(is_open and has_tray())
+        self.how.setText(ON if is_open else OFF)
+        self.how.setVisible(not (is_open and stays and has_tray()))
 
     def _show_problem(self, state: EndpointState) -> None:
         """Say why it is shut, with what can mend that."""

@@ -163,9 +163,16 @@ class SettingsPage(QWidget):
     def _connect_signals(self) -> None:
         self.search.textChanged.connect(self._on_search)
         self._kept.engine_changed.connect(self._show_engine_note)
-        self._kept.changed.connect(lambda name: self.tint.setChecked(self._tints) if name == "tintDrafts" else None)
+        self._kept.changed.connect(self._on_kept)
         self.engine_note.button.clicked.connect(self._on_restart)
         self._appearance.changed.connect(lambda palette: self._show_looks())
+
+    def _on_kept(self, name: str) -> None:
+        """Show what was set elsewhere in the window."""
+        if name == "tintDrafts":
+            self.tint.setChecked(self._tints)
+        elif name == "keepsRunning":
+            self.stays.setChecked(self._kept.keeps_running)
 
     # The sections.
 
@@ -176,7 +183,7 @@ class SettingsPage(QWidget):
         return made
 
     def _add_looks(self) -> None:
-        looks, appearance = self._section(tr("Looks")), self._appearance
+        looks, appearance = self._section(tr("Appearance")), self._appearance
         dots = [icon("dot", colours[appearance.palette.is_dark], size=16) for colours in ACCENTS.values()]
         self.theme = choice(THEMES, appearance.choice.value, lambda value: self._look("theme", value))
         self.accent = choice(
@@ -246,17 +253,17 @@ class SettingsPage(QWidget):
         desktop, kept = self._desktop, self._kept
         self.system = self._section(tr("This computer"))
         self.notices = switch(
-            tr("Notices of the desktop"), kept.is_on("notices", usually=True), partial(kept.keep, "notices")
+            tr("Desktop notifications"), kept.is_on("notices", usually=True), partial(kept.keep, "notices")
         )
         self.system.add(
             SettingLine(
-                tr("Notices of the desktop"),
+                tr("Desktop notifications"),
                 tr("When a download or a long reply ends while you look elsewhere."),
                 self.notices,
             )
         )
         stays = tr("Keep running without the window")
-        self.stays = switch(stays, kept.is_on("keepsRunning", usually=False), partial(kept.keep, "keepsRunning"))
+        self.stays = switch(stays, kept.keeps_running, partial(kept.keep, "keepsRunning"))
         self.stays.setEnabled(has_tray())
         self.system.add(
             SettingLine(
@@ -308,8 +315,8 @@ class SettingsPage(QWidget):
             SettingLine(
                 tr("All settings of this page"),
                 tr(
-                    "Resets looks, notices and the engine to what is recommended. Chats, models, their own settings, "
-                    "folders and your account stay."
+                    "Resets appearance, notifications and the engine to what is recommended. Chats, models, their "
+                    "own settings, folders and your account stay."
                 ),
                 self.reset_button,
             )
