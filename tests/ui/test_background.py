@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from models.library.values import Download
 from ui.chat.storage.ids import now_ms
 from ui.client.api import Api
 from ui.client.chat_records import Chat, Message, Role, Status
+from ui.client.tool_calls import CallStatus, ToolCall
 from ui.platform.desktop_notices import BY_CLICK, PATH, SERVICE
 from ui.theme.appearance import Appearance
 from ui.theme.tokens import SIDEBAR
@@ -78,6 +80,15 @@ def test_the_end_of_a_long_reply_is_told_and_that_of_a_short_one_is_not(
     window.kept.keep("notices", False)
     answer(background, 2 * LONG_SECONDS)
     assert len(notices) == 2
+
+
+def test_a_call_that_waits_to_be_allowed_is_told_once(background: Background) -> None:
+    titles = told(background)
+    chat, call = Chat(1, "A fox", 0, 0), ToolCall("0-c0", "weight", "{}")
+    reply = Message(2, 1, None, Role.ASSISTANT, "", 0, Status.STREAMING)
+    for calls in ((replace(call, status=CallStatus.RUNNING),), (call,), (call,), (call, replace(call, id="1-c0"))):
+        background.on_called(chat, replace(reply, calls=calls))
+    assert titles == ["A tool waits for your permission"] * 2
 
 
 class NoticeService:

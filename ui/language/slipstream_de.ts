@@ -5820,8 +5820,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>When a download or a long reply ends while you look elsewhere.</source>
-      <translation>Wenn ein Download oder eine lange Antwort endet, während du woanders hinsiehst.</translation>
+      <source>When a download or a long reply ends, or a tool waits for you, while you look elsewhere.</source>
+      <translation>Wenn ein Download oder eine lange Antwort endet oder ein Werkzeug auf dich wartet, während du woanders hinsiehst.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -6412,6 +6412,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/background.py" />
       <source>The reply is there</source>
       <translation>Die Antwort ist da</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>A tool waits for your permission</source>
+      <translation>Ein Werkzeug wartet auf deine Erlaubnis</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />

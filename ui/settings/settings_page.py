@@ -258,7 +258,7 @@ class SettingsPage(QWidget):
         self.system.add(
             SettingLine(
                 tr("Desktop notifications"),
-                tr("When a download or a long reply ends while you look elsewhere."),
+                tr("When a download or a long reply ends, or a tool waits for you, while you look elsewhere."),
                 self.notices,
             )
         )

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from models.download.progress import DownloadPhase
 from models.library.values import Download
 from ui.client.chat_records import Chat, Message, Status
+from ui.client.tool_calls import CallStatus
 from ui.language import tr
 from ui.platform.desktop_notices import DesktopNotices, has_tray
 from ui.settings.window_settings import WindowSettings
@@ -35,6 +36,7 @@ class Background(QObject):
         super().__init__(window)
         self._window, self._kept, self._clock = window, kept, clock
         self._began: dict[int, float] = {}
+        self._asked = set[tuple[int, str]]()  # calls, by their replies, that were told of
         self._phases: dict[int, DownloadPhase] = {}
         self.menu = QMenu(window)
         self.notices = DesktopNotices(icon, self.menu, self)
@@ -64,6 +66,13 @@ class Background(QObject):
             return
         title = tr("The reply failed") if reply.status is Status.FAILED else tr("The reply is there")
         self._tell(title, chat.title, lambda: self.chat_wanted.emit(chat.id))
+
+    def on_called(self, chat: Chat, reply: Message) -> None:
+        """Tell of a call that waits to be allowed: until then the reply does not go on."""
+        waiting = {(reply.id, call.id) for call in reply.calls if call.status is CallStatus.ASKED}
+        if waiting - self._asked:
+            self._tell(tr("A tool waits for your permission"), chat.title, lambda: self.chat_wanted.emit(chat.id))
+        self._asked |= waiting
 
     def on_downloads(self, downloads: tuple[Download, ...]) -> None:
         """Take the list of downloads; tell of those that have ended since the last one."""

@@ -295,6 +295,7 @@ class MainWindow(QMainWindow):
         self.endpoint.changed.connect(self._on_endpoint)
         self.desk.running_changed.connect(self.background.on_running)
         self.desk.answered.connect(self.background.on_answered)
+        self.desk.called.connect(self.background.on_called)
         self.link.downloads_changed.connect(self.background.on_downloads)
         self.background.notices.opened.connect(self.bring_forward)
         self.background.chat_wanted.connect(self._on_told_chat)
