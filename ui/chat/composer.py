@@ -15,7 +15,7 @@ from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import file_dialog
+from ui.widgets.page_layout import file_dialog, style_as
 
 PLACEHOLDER, SHORT_PLACEHOLDER = tr("Write a message"), tr("Message")
 NARROW = 300
@@ -118,8 +118,7 @@ class Composer(QFrame):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Show on the whole card that the field has the keyboard."""
         if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
-            self.setProperty("focused", event.type() == QEvent.Type.FocusIn)
-            self.style().polish(self)
+            style_as(self, "focused", event.type() == QEvent.Type.FocusIn)
         return super().eventFilter(watched, event)
 
     def _can_send(self) -> bool:

@@ -27,7 +27,7 @@ from ui.language import of_data, tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.page_layout import PageColumn, ask_first, file_dialog, plain_label, tell
+from ui.widgets.page_layout import PageColumn, ask_first, file_dialog, plain_label, style_as, tell
 
 LOOK_MS = 1_000
 CHATS = "/v1/chat/completions"
@@ -147,8 +147,7 @@ class JobsPage(PageColumn):
 
     def _show_drop(self, words: str, tone: str) -> None:
         self.drop_hint.setText(words)
-        self.drop_hint.setProperty("tone", tone)
-        self.drop_hint.style().polish(self.drop_hint)
+        style_as(self.drop_hint, "tone", tone)
 
     def look(self) -> None:
         """Ask how far the jobs are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.estimate.fit.summary import FitVerdict
 from models.library import requests as ask
@@ -13,7 +13,7 @@ from ui.language import tr
 from ui.library.labels import machine_facts
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.page_layout import plain_label, tell
+from ui.widgets.page_layout import ProgressLine, plain_label, style_as, tell
 
 MEASURE, AGAIN = tr("Measure this machine"), tr("Measure this machine again")
 STOP = tr("Stop measuring")
@@ -40,11 +40,8 @@ class MachineCard(QWidget):
         )
         self.measure.clicked.connect(self._on_measure)
         self.stage = plain_label(tone="caption")
-        self.bar = QProgressBar()
-        self.bar.setAccessibleName(tr("Progress of the measurement"))
-        self.bar.setObjectName("downloadBar")
-        self.bar.setRange(0, 0)
-        self.bar.setTextVisible(False)
+        self.bar = ProgressLine(tr("Progress of the measurement"))
+        self.bar.show_share(None)
         self.problem.setProperty("tone", "problem")
         self.problem.setWordWrap(True)
         self.problem.setTextFormat(Qt.TextFormat.PlainText)
@@ -125,5 +122,4 @@ class MachineCard(QWidget):
 
     def _say(self, words: str, tone: str) -> None:
         self.sentence.setText(words)
-        self.sentence.setProperty("tone", tone)
-        self.sentence.style().polish(self.sentence)
+        style_as(self.sentence, "tone", tone)

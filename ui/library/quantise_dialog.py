@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QProgressBar,
     QPushButton,
     QStackedWidget,
     QVBoxLayout,
@@ -28,7 +27,7 @@ from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import open_size, plain_label, tell
+from ui.widgets.page_layout import ProgressLine, open_size, plain_label, style_as, tell
 from ui.widgets.row_list import ListRow, RowList
 
 
@@ -44,11 +43,7 @@ class QuantiseRow(QFrame):
         self.title, self.line, self.problem = ElidedLabel(), ElidedLabel(), plain_label(tone="")
         self.title.setProperty("tone", "strong")
         self.line.setProperty("tone", "caption")
-        self.bar = QProgressBar()
-        self.bar.setAccessibleName(tr("Making of the copy"))
-        self.bar.setObjectName("downloadBar")
-        self.bar.setRange(0, 1_000)
-        self.bar.setTextVisible(False)
+        self.bar = ProgressLine(tr("Making of the copy"))
         self.cancel = IconButton("close", tr("Cancel"), size=16)
         self.cancel.clicked.connect(lambda: self.cancel_wanted.emit(self.quantising.number))
         head = fill(QHBoxLayout(), (self.title, 1), self.cancel, spacing=0)
@@ -63,12 +58,9 @@ class QuantiseRow(QFrame):
         self.title.setToolTip(in_tip(quantising.name))
         self.setAccessibleName(quantising.name)
         self.line.setText(quantise_line(quantising))
-        self.bar.setValue(round(share(quantising.progress) * 1_000))
-        self.bar.setProperty("tone", "calm" if quantising.phase is QuantisePhase.QUEUED else "busy")
-        self.bar.style().polish(self.bar)
+        self.bar.show_share(share(quantising.progress), is_calm=quantising.phase is QuantisePhase.QUEUED)
         self.bar.setVisible(not quantising.is_over)
-        self.problem.setProperty("tone", "problem" if quantising.problem else "caption")
-        self.problem.style().polish(self.problem)
+        style_as(self.problem, "tone", "problem" if quantising.problem else "caption")
         words = quantising.problem or quantising.notice or ""
         self.problem.setText(words)
         self.problem.setVisible(bool(words))
@@ -241,8 +233,7 @@ class QuantiseDialog(QDialog):
                 free=free,
             )
         self.room.setText(room)
-        self.room.setProperty("tone", "caption" if has_room else "problem")
-        self.room.style().polish(self.room)
+        style_as(self.room, "tone", "caption" if has_room else "problem")
 
     def _begin(self) -> None:
         target = self.target

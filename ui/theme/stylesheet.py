@@ -183,9 +183,9 @@ QSlider::handle:horizontal:focus { border: 3px solid $focus; width: 12px; height
     margin: -7px 0; border-radius: 9px; }
 QProgressBar { background: transparent; border: 0; max-height: 3px; min-height: 3px; }
 QProgressBar::chunk { background: $accent; }
-#downloadBar { background: $pressed; border-radius: 2px; max-height: 4px; min-height: 4px; }
-#downloadBar::chunk { border-radius: 2px; }
-#downloadBar[tone="calm"]::chunk { background: $muted; }
+#progressLine { background: $pressed; border-radius: 2px; max-height: 4px; min-height: 4px; }
+#progressLine::chunk { border-radius: 2px; }
+#progressLine[tone="calm"]::chunk { background: $muted; }
 QSplitter::handle { background: $border; }
 
 QScrollBar:vertical { background: transparent; width: 12px; margin: 2px; }

@@ -22,7 +22,7 @@ from ui.language import tr
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.fields import TickDelegate
-from ui.widgets.page_layout import open_size
+from ui.widgets.page_layout import open_size, style_as
 
 WIDTH, HEIGHT = 520, 520
 WORDS = 90  # letters of a page that its line shows
@@ -111,8 +111,7 @@ class PagesDialog(QDialog):
 
     def _on_typed(self, text: str) -> None:
         places = places_in(text, len(self._labels)) if text.strip() else []
-        self.field.setProperty("wrong", places is None)
-        self.field.style().polish(self.field)
+        style_as(self.field, "wrong", places is None)
         self.list.blockSignals(True)
         for row in range(self.list.count()):
             is_in = row in (places or ())

@@ -25,7 +25,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size, plain_label, tell
+from ui.widgets.page_layout import ScrollColumn, open_size, plain_label, style_as, tell
 
 WIDTH, HEIGHT, EXTRA_HEIGHT = 600, 480, 68
 NAME_WIDTH = 240
@@ -192,5 +192,4 @@ class ServerRow(QWidget):
         if server.is_on and not problem and tools is not None and not tools:
             words = tr("It is connected, and offers no tools.")
         self.state.setText(words)
-        self.state.setProperty("tone", "field problem" if problem else "caption")
-        self.state.style().polish(self.state)
+        style_as(self.state, "tone", "field problem" if problem else "caption")

@@ -14,7 +14,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import plain_label, tell
+from ui.widgets.page_layout import plain_label, style_as, tell
 
 LABEL_WIDTH = 150
 PROMPT_HEIGHT = 88
@@ -181,8 +181,7 @@ class SettingRow(QWidget):
         if text.casefold().startswith(f"{self.name} "):
             text = self._words.label + text[len(self.name) :]
         tell(self.problem, text)
-        self.field.setProperty("wrong", bool(text))
-        self.field.style().polish(self.field)
+        style_as(self.field, "wrong", bool(text))
 
     def clear(self) -> None:
         """Go back to what is recommended."""
