@@ -38,7 +38,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, announce, file_dialog, open_size, plain_label, tell
+from ui.widgets.page_layout import ProblemLabel, ScrollColumn, announce, file_dialog, open_size, plain_label
 
 WIDTH, HEIGHT = 900, 600
 MOST_TOKENS = 256  # of each reply: enough to measure, and over in a minute on slow machines
@@ -127,8 +127,7 @@ class RaceDialog(QDialog):
         self.save.clicked.connect(self._on_save)
         choices = racers(models)
         self.lanes = [_Lane(tools, choices, min(at, len(choices) - 1)) for at in (0, 1)]
-        self.problem = plain_label(tone="problem")
-        self.problem.hide()
+        self.problem = ProblemLabel()
         for lane in self.lanes:
             lane.choice.currentIndexChanged.connect(lambda index: self._on_choice())
         self._lay_out()
@@ -279,8 +278,7 @@ class RaceDialog(QDialog):
 
     def _on_failed(self, number: int, problem: str) -> None:
         self._leave()
-        tell(
-            self.problem,
+        self.problem.say(
             tr("{model} did not answer: {problem}", model=self.lanes[number].racer.model, problem=problem),
         )
 
@@ -321,7 +319,7 @@ class RaceDialog(QDialog):
     def save_to(self, path: str) -> None:
         """Write the picture to a file, or say that it cannot be written."""
         if not self.taken().save(path, "PNG"):
-            tell(self.problem, tr("The picture cannot be saved as {path}: choose another folder.", path=path))
+            self.problem.say(tr("The picture cannot be saved as {path}: choose another folder.", path=path))
 
 
 class _Lane(QWidget):

@@ -16,7 +16,7 @@ from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
-from ui.widgets.page_layout import tell
+from ui.widgets.page_layout import ProblemLabel, plain_label
 
 WIDTH = 440
 NOTE = tr(
@@ -47,14 +47,7 @@ class HubDialog(QDialog):
         self.proxy.setPlaceholderText(tr("Like the system"))
         self.token.setPlaceholderText(tr("Paste an access token: hf_…"))
         self.token.setEchoMode(QLineEdit.EchoMode.Password)
-        self.who, self.problem, note = QLabel(), QLabel(), QLabel(NOTE)
-        note.setProperty("tone", "caption")
-        self.who.setProperty("tone", "caption")
-        self.problem.setProperty("tone", "problem")
-        for label in (note, self.who, self.problem):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem.hide()
+        self.who, self.problem, note = plain_label(tone="caption"), ProblemLabel(), plain_label(NOTE, "caption")
         self.log_in, self.log_out = QPushButton(tr("Log in")), QPushButton(tr("Log out"))
         self.save, self.close_button = QPushButton(tr("Save")), QPushButton(tr("Close"))
         self.save.setProperty("kind", "primary")
@@ -101,7 +94,7 @@ class HubDialog(QDialog):
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.who.setText(self._said)
-        tell(self.problem, trouble.sentence)
+        self.problem.say(trouble.sentence)
         self._fit()
 
     def _fit(self) -> None:

@@ -13,7 +13,7 @@ from ui.language import tr
 from ui.library.labels import machine_facts
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.page_layout import ProgressLine, plain_label, style_as, tell
+from ui.widgets.page_layout import ProblemLabel, ProgressLine, plain_label, style_as
 
 MEASURE, AGAIN = tr("Measure this machine"), tr("Measure this machine again")
 STOP = tr("Stop measuring")
@@ -30,11 +30,9 @@ class MachineCard(QWidget):
         self._is_measuring = self._was_stopped = False
         title = QLabel(tr("On this machine"))
         title.setProperty("tone", "section")
-        self.sentence, self.facts = QLabel(), FactsGrid()
-        self.sentence.setWordWrap(True)
-        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self.sentence, self.facts = plain_label(), FactsGrid()
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.measure, self.problem = QPushButton(MEASURE), QLabel()
+        self.measure, self.problem = QPushButton(MEASURE), ProblemLabel()
         self.measure.setToolTip(
             tr("How fast memory and processor are, in about ten seconds: speeds are predicted from it")
         )
@@ -42,10 +40,6 @@ class MachineCard(QWidget):
         self.stage = plain_label(tone="caption")
         self.bar = ProgressLine(tr("Progress of the measurement"))
         self.bar.show_share(None)
-        self.problem.setProperty("tone", "problem")
-        self.problem.setWordWrap(True)
-        self.problem.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(Space.XS)
@@ -112,7 +106,7 @@ class MachineCard(QWidget):
         self._show_measuring(False)
         self.look()
         if not self._was_stopped:
-            tell(self.problem, trouble.sentence)
+            self.problem.say(trouble.sentence)
 
     def _show_measuring(self, is_measuring: bool) -> None:
         self._is_measuring = is_measuring

@@ -27,7 +27,7 @@ from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import ProgressLine, open_size, plain_label, style_as, tell
+from ui.widgets.page_layout import ProblemLabel, ProgressLine, open_size, plain_label, style_as
 from ui.widgets.row_list import ListRow, RowList
 
 
@@ -98,13 +98,13 @@ class QuantiseDialog(QDialog):
         self.setWindowTitle(tr("Make a smaller copy"))
         open_size(self, WIDTH, HEIGHT, parent)
         self._height = self.height()
-        self.title, self.about = QLabel(tr("Make a smaller copy")), QLabel(model)
+        self.title, self.about = plain_label(tr("Make a smaller copy"), "title"), plain_label(model, "caption")
         self.list = RowList(tr("Types, the best first"))
         self.list.setObjectName("framedList")
         self.list.set_palette(palette)
         self.warning, self.anyway = QFrame(), CheckField(tr("Make it all the same"))
-        self.name, self.room, self.problem = QLineEdit(), QLabel(), QLabel()
-        self.goes_on = QLabel(GOES_ON)
+        self.name, self.room, self.problem = QLineEdit(), plain_label(tone="caption"), ProblemLabel()
+        self.goes_on = plain_label(GOES_ON, "caption")
         self.row = QuantiseRow(Quantising(0, model, "", ""))
         self.row.set_palette(palette)
         self.row.cancel.hide()
@@ -121,22 +121,11 @@ class QuantiseDialog(QDialog):
         self._ask_offer()
 
     def _dress(self) -> None:
-        for label, tone in (
-            (self.title, "title"),
-            (self.about, "caption"),
-            (self.room, "caption"),
-            (self.problem, "problem"),
-            (self.goes_on, "caption"),
-        ):
-            label.setProperty("tone", tone)
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
         for button in (self.make, self.show_it):
             button.setProperty("kind", "primary")
         self.name.setAccessibleName(tr("Name of the copy"))
         self.warning.setObjectName("warningNote")
         self.warning.hide()
-        self.problem.hide()
 
     def _lay_out(self) -> None:
         self._warning_text = plain_label(tone="")
@@ -309,7 +298,7 @@ class QuantiseDialog(QDialog):
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._show_choice()
-        tell(self.problem, trouble.sentence)
+        self.problem.say(trouble.sentence)
 
 
 def _row(target: QuantiseTarget) -> ListRow:

@@ -24,7 +24,7 @@ from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CheckField, ChoiceField, CopyLine, WholeField
 from ui.widgets.icon_button import TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
-from ui.widgets.page_layout import PageColumn, ask_first, plain_label, tell
+from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, plain_label
 
 OFF, ON = tr("Off: only this window uses the models."), tr("On while this window is open.")
 LAN = tr(
@@ -77,8 +77,7 @@ class ConnectView(PageColumn):
             tr("Pages of these addresses may use the server from a browser, with the key; several with commas")
         )
         self.origins.editingFinished.connect(self._on_changed)
-        self.origins_problem = plain_label(tone="problem")
-        self.origins_problem.hide()
+        self.origins_problem = ProblemLabel()
         self.new_key = TextButton(tr("New key"))
         self.new_key.setToolTip(tr("Make another key; programs that have the old one are refused"))
         self.new_key.clicked.connect(self._ask_for_new_key)
@@ -163,8 +162,7 @@ class ConnectView(PageColumn):
         self._new = ""
         self.made = NoteCard(CALM, tr("Copy the key"))
         self.made.button.clicked.connect(self._on_copy_key)
-        self.key_problem = plain_label(tone="problem")
-        self.key_problem.hide()
+        self.key_problem = ProblemLabel()
         for widget in (self.made, self.key_rows, self.key_problem):
             section.addWidget(widget)
         section.addLayout(row)
@@ -204,7 +202,7 @@ class ConnectView(PageColumn):
         try:
             found = origins_of(one for one in re.split(r"[,\s]+", self.origins.text()) if one)
         except BadOption as error:
-            tell(self.origins_problem, error.message)
+            self.origins_problem.say(error.message)
             return self._endpoint.state.origins
         self.origins_problem.hide()
         return found
@@ -322,7 +320,7 @@ class ConnectView(PageColumn):
         )
 
     def _say_key_problem(self, sentence: str) -> None:
-        tell(self.key_problem, sentence)
+        self.key_problem.say(sentence)
 
 
 def _key_row(key: dict[str, Any]) -> ActionRow:

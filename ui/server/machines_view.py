@@ -19,7 +19,7 @@ from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CopyLine
-from ui.widgets.page_layout import PageColumn, ask_first, plain_label, tell
+from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, plain_label
 
 WORKER = "rpc://"
 REMOTES, WORKERS = "/slipstream/remotes", "/slipstream/workers"  # the server's routes
@@ -52,8 +52,7 @@ class MachineForm(QWidget):
         self.add = QPushButton(button)
         self.add.setToolTip(tip)
         self.add.clicked.connect(self._on_add)
-        self.problem = plain_label(tone="problem")
-        self.problem.hide()
+        self.problem = ProblemLabel()
         foot = fill(QHBoxLayout(), self.add, STRETCH)
         fill(QVBoxLayout(self), self._grid, self.problem, foot, spacing=Space.S, margins=0)
 
@@ -77,7 +76,7 @@ class MachineForm(QWidget):
 
     def say(self, sentence: str) -> None:
         """Say what went wrong; "" for nothing."""
-        tell(self.problem, sentence)
+        self.problem.say(sentence)
 
     def _on_add(self) -> None:
         entered = {name: field.text().strip() for name, field in self.fields.items()}

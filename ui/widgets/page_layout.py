@@ -227,10 +227,20 @@ def announce(widget: QWidget, words: str) -> None:
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
 
 
-def tell(label: QLabel, words: str) -> None:
-    """Show what went wrong, and let a screen reader say it once; hide the label where nothing did."""
-    is_new = label.isHidden() or label.text() != words
-    label.setText(words)
-    label.setVisible(bool(words))
-    if is_new:
-        announce(label, words)
+class ProblemLabel(QLabel):
+    """Says what went wrong; hidden while nothing did."""
+
+    def __init__(self, tone: str = "problem", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("tone", tone)
+        self.setWordWrap(True)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.hide()
+
+    def say(self, words: str) -> None:
+        """Show these words, and let a screen reader say them once; "" is for nothing."""
+        is_new = self.isHidden() or self.text() != words
+        self.setText(words)
+        self.setVisible(bool(words))
+        if is_new:
+            announce(self, words)

@@ -25,7 +25,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size, plain_label, style_as, tell
+from ui.widgets.page_layout import ProblemLabel, ScrollColumn, open_size, plain_label, style_as
 
 WIDTH, HEIGHT, EXTRA_HEIGHT = 600, 480, 68
 NAME_WIDTH = 240
@@ -73,8 +73,7 @@ class ToolsDialog(QDialog):
         self.more.setToolTip(tr("Keys and other values that the server needs"))
         self.close_button = QPushButton(tr("Close"))
         self.add.setDefault(True)
-        self.problem = plain_label(tone="field problem")
-        self.problem.hide()
+        self.problem = ProblemLabel("field problem")
         form, foot = QVBoxLayout(), QHBoxLayout()
         fill(form, self.name, self.at, spacing=Space.S)
         fill(foot, self.more, STRETCH, self.close_button, self.add)
@@ -121,7 +120,7 @@ class ToolsDialog(QDialog):
         self.name.setFocus()
 
     def _on_add(self) -> None:
-        tell(self.problem, self._add())
+        self.problem.say(self._add())
 
     def _add(self) -> str:
         """Add what was typed; return what is wrong with it, "" for nothing."""

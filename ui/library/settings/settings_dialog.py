@@ -17,7 +17,7 @@ from ui.library.settings.setting_words import LOADING, REPLIES, SettingWords
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size, plain_label, tell
+from ui.widgets.page_layout import ProblemLabel, ScrollColumn, open_size, plain_label
 
 WIDTH, HEIGHT = 560, 640
 LOADING_NOTE = tr("These take effect when the model is loaded next.")
@@ -35,13 +35,8 @@ class SettingsDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Settings of {model}", model=model))
         open_size(self, WIDTH, HEIGHT, parent)
-        self.title, self.problem = QLabel(tr("Settings of {model}", model=one_line(model))), QLabel()
-        self.title.setProperty("tone", "title")
-        self.problem.setProperty("tone", "problem")
-        for label in (self.title, self.problem):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem.hide()
+        self.title = plain_label(tr("Settings of {model}", model=one_line(model)), "title")
+        self.problem = ProblemLabel()
         self.rows: dict[str, SettingRow] = {}
         self.form = QWidget()
         self.area = ScrollColumn(self.form)
@@ -94,7 +89,7 @@ class SettingsDialog(QDialog):
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._show_buttons()
-        tell(self.problem, trouble.sentence)
+        self.problem.say(trouble.sentence)
 
     def _on_save(self) -> None:
         changes = self.changes
