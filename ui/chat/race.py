@@ -11,16 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import (
-    QDialog,
     QFileDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
@@ -35,12 +32,13 @@ from ui.client.chat_records import Timings
 from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
+from ui.widgets.dialogs import Dialog, primary
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ProblemLabel, ScrollColumn, announce, file_dialog, open_size, plain_label
+from ui.widgets.page_layout import ProblemLabel, ScrollColumn, announce, file_dialog, plain_label
 
-WIDTH, HEIGHT = 900, 600
+SIZE = (900, 600)
 MOST_TOKENS = 256  # of each reply: enough to measure, and over in a minute on slow machines
 SEED = 1
 EXAMPLE = tr("Explain in a few paragraphs how a suspension bridge carries its load.")
@@ -93,20 +91,14 @@ def verdict(first: float, second: float) -> tuple[str, str]:
     return (words, "") if first > second else ("", words)
 
 
-class RaceDialog(QDialog):
+class RaceDialog(Dialog):
     """Two columns that write, one after the other or both at once."""
 
-    def __init__(
-        self, api: Api, tools: TextTools, models: Sequence[str], prompt: str = "", parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, api: Api, tools: TextTools, models: Sequence[str], prompt: str, parent: QWidget) -> None:
+        super().__init__(tr("Race"), SIZE, parent)
         self._api = api
         self._streams: dict[int, ReplyStream] = {}  # by number of the lane
         self._has_result = False
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Race"))
-        if parent is not None:
-            open_size(self, WIDTH, HEIGHT, parent)
         self.prompt = QLineEdit(prompt or EXAMPLE)
         self.prompt.setAccessibleName(tr("Prompt of the race"))
         self.prompt.setCursorPosition(0)
@@ -116,12 +108,10 @@ class RaceDialog(QDialog):
         self.order.setToolTip("" if self._can_be_at_once else tr("Two models are needed to race at once"))
         self.order.currentIndexChanged.connect(lambda index: self._on_order())
         self.start, self.copy, self.save = (
-            QPushButton(tr("Start")),
+            primary(tr("Start")),
             TextButton(tr("Copy picture")),
             TextButton(tr("Save picture…")),
         )
-        self.start.setProperty("kind", "primary")
-        self.start.setDefault(True)
         self.start.clicked.connect(self._on_start)
         self.copy.clicked.connect(self._on_copy)
         self.save.clicked.connect(self._on_save)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
-    QDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -24,10 +23,11 @@ from ui.library.labels import joined, quantise_line, share, size
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
+from ui.widgets.dialogs import Dialog
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import ProblemLabel, ProgressLine, open_size, plain_label, style_as
+from ui.widgets.page_layout import ProblemLabel, ProgressLine, plain_label, style_as
 from ui.widgets.row_list import ListRow, RowList
 
 
@@ -73,7 +73,7 @@ class QuantiseRow(QFrame):
         self.cancel.set_palette(palette)
 
 
-WIDTH, HEIGHT = 520, 600
+SIZE = (520, 600)
 FOLLOWED_HEIGHT = 280
 LOSES = tr(
     "{model} is quantised already ({type}): quantised again it loses more than the original would when it is quantised "
@@ -83,20 +83,17 @@ _CENTRE = RowList.ScrollHint.PositionAtCenter
 GOES_ON = tr("It goes on when you close this, and is under Downloads. When you quit Slipstream, it ends.")
 
 
-class QuantiseDialog(QDialog):
+class QuantiseDialog(Dialog):
     """Offers types, begins, and follows what was begun. Closing it does not end that."""
 
     shown_wanted = Signal(str)  # the name of a model that was made
 
     def __init__(self, link: LibraryLink, model: str, palette: Palette, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(tr("Make a smaller copy"), SIZE, parent)
         self._link, self._model, self._palette = link, model, palette
         self.offer: QuantiseOffer | None = None
         self._number: int | None = None
         self._was_told = False  # that it is there: the answer and the news may come in either order
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Make a smaller copy"))
-        open_size(self, WIDTH, HEIGHT, parent)
         self._height = self.height()
         self.title, self.about = plain_label(tr("Make a smaller copy"), "title"), plain_label(model, "caption")
         self.list = RowList(tr("Types, the best first"))
