@@ -8,11 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLineEdit,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -37,7 +36,7 @@ from ui.theme.layouts import fill
 from ui.theme.text_size import PERCENTS
 from ui.theme.tokens import ACCENTS, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
-from ui.widgets.fields import ChoiceField
+from ui.widgets.fields import ChoiceField, SearchField
 from ui.widgets.note_card import CALM, NoteCard
 from ui.widgets.page_layout import PageColumn, ask_first, choose_folder
 from ui.widgets.state_pane import StatePane
@@ -79,12 +78,7 @@ class SettingsPage(QWidget):
         self._gui = GuiThread(self)
         self._models_folder = ""
         self._imported: list[SettingLine] = []
-        self.search = QLineEdit()
-        self.search.setPlaceholderText(tr("Search settings"))
-        self.search.setAccessibleName(tr("Search settings"))
-        self.search.setClearButtonEnabled(True)
-        self._search_icon = QAction(self.search)
-        self.search.addAction(self._search_icon, QLineEdit.ActionPosition.LeadingPosition)
+        self.search = SearchField(tr("Search settings"))
         self.area = PageColumn()
         self.banner, self.state, self.stack = Banner(), StatePane(), QStackedWidget()
         self.engine_note = NoteCard(CALM, tr("Restart the server"))
@@ -312,7 +306,7 @@ class SettingsPage(QWidget):
     def _dress(self, palette: Palette) -> None:
         self.banner.set_palette(palette)
         self.state.set_palette(palette)
-        self._search_icon.setIcon(icon("search", palette.muted, size=16))
+        self.search.set_palette(palette)
         for at, colours in enumerate(ACCENTS.values()):
             self.accent.setItemIcon(at, icon("dot", colours[palette.is_dark], size=16))
 
