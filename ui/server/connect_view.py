@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from core.values.addresses import origins_of
 from core.values.errors import BadOption
@@ -18,10 +18,11 @@ from ui.language import day, tr
 from ui.platform.desktop_notices import has_tray
 from ui.server.endpoint import Endpoint, EndpointState
 from ui.server.snippets import Address, snippets
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.fields import CheckField, ChoiceField, CopyLine, WholeField
+from ui.widgets.fields import CheckField, ChoiceField, CopyLine, FieldGrid, WholeField
 from ui.widgets.icon_button import TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, plain_label
@@ -31,7 +32,6 @@ LAN = tr(
     "Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow "
     "this only in a network that you trust."
 )
-LABELS = 84  # pixels, the longest word before a field
 PORT_WIDTH = 76
 _LINES = 16  # of a snippet that are shown at once: as many as the second longest has
 
@@ -68,6 +68,8 @@ class ConnectView(PageColumn):
         self.key = CopyLine(tr("Key"), is_secret=True)
         self.port = WholeField(tr("Port"))
         self.port.setRange(1_024, 65_535)
+        self.port.setAlignment(Qt.AlignmentFlag.AlignLeft)  # as the lines around it
+        self.port.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.port.setToolTip(tr("Programs keep the address: change it only where another program has this port"))
         self.port.editingFinished.connect(self._on_changed)
         self.origins = QLineEdit()
@@ -82,35 +84,16 @@ class ConnectView(PageColumn):
         self.new_key.setToolTip(tr("Make another key; programs that have the old one are refused"))
         self.new_key.clicked.connect(self._ask_for_new_key)
         self.grid = QWidget()
-        grid = QGridLayout(self.grid)
-        grid.setContentsMargins(0, Space.XS, 0, Space.XS)
-        grid.setHorizontalSpacing(Space.M)
-        grid.setColumnMinimumWidth(0, LABELS)
+        grid = FieldGrid()
         self._lines = (
-            (QLabel(tr("Address")), self.address),
-            (QLabel(tr("In the network")), self.outside),
-            (QLabel(tr("Key")), self.key),
+            (grid.add(tr("Address"), self.address), self.address),
+            (grid.add(tr("In the network"), self.outside), self.outside),
+            (grid.add(tr("Key"), self.key, self.new_key), self.key),
         )
-        keys = QHBoxLayout()
-        keys.setSpacing(Space.XS)
-        keys.addWidget(self.key, 1)
-        keys.addWidget(self.new_key)
-        for at, (label, line) in enumerate(self._lines):
-            label.setProperty("tone", "caption")
-            grid.addWidget(label, at, 0)
-            if line is self.key:
-                grid.addLayout(keys, at, 1)
-            else:
-                grid.addWidget(line, at, 1)
-        port_label = QLabel(tr("Port"))
-        port_label.setProperty("tone", "caption")
-        pages_label = QLabel(tr("Web pages"))
-        pages_label.setProperty("tone", "caption")
-        grid.addWidget(port_label, 3, 0)
-        grid.addWidget(self.port, 3, 1, Qt.AlignmentFlag.AlignLeft)
-        grid.addWidget(pages_label, 4, 0)
-        grid.addWidget(self.origins, 4, 1)
-        grid.addWidget(self.origins_problem, 5, 1)
+        grid.add(tr("Port"), self.port)
+        grid.add(tr("Web pages"), self.origins)
+        grid.addWidget(self.origins_problem, grid.rowCount(), 1)
+        fill(QVBoxLayout(self.grid), grid, margins=(0, Space.XS, 0, Space.XS))
         self.how = plain_label(OFF, "caption")
         for widget in (self.switch, self.how, self.problem, self.grid, self.lan, self.lan_note, self.stays):
             section.addWidget(widget)
@@ -278,7 +261,8 @@ class ConnectView(PageColumn):
     def _fit_text(self) -> None:
         self.text.ensurePolished()  # the style sheet sets its font, also while it is hidden
         n_lines = min(self.text.blockCount(), _LINES)
-        self.text.setFixedHeight(n_lines * self.text.fontMetrics().lineSpacing() + 2 * Space.M)
+        line = self.text.blockBoundingRect(self.text.document().firstBlock()).height()  # may be more than the font's
+        self.text.setFixedHeight(round(n_lines * line) + 2 * Space.M)
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text.toPlainText())

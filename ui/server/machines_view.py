@@ -7,18 +7,17 @@ from typing import Any
 from urllib.parse import quote
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.figures import size
 from models.formatting.program import PROGRAM
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
-from ui.server.connect_view import LABELS
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.fields import CopyLine
+from ui.widgets.fields import CopyLine, FieldGrid
 from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, plain_label
 
 WORKER = "rpc://"
@@ -46,9 +45,7 @@ class MachineForm(QWidget):
         self._api, self._path, self._button, self._needs = api, path, button, needs
         self.fields: dict[str, QLineEdit] = {}
         self._optional = set[str]()
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(Space.M)
-        self._grid.setColumnMinimumWidth(0, LABELS)
+        self._grid = FieldGrid()
         self.add = QPushButton(button)
         self.add.setToolTip(tip)
         self.add.clicked.connect(self._on_add)
@@ -61,9 +58,6 @@ class MachineForm(QWidget):
     ) -> None:
         """Ask for ``name``, as the server calls it; ``said`` is what a screen reader says in place of ``words``."""
         field = self.fields[name] = QLineEdit()
-        label = QLabel(words)
-        label.setProperty("tone", "caption")
-        label.setBuddy(field)
         field.setPlaceholderText(example)
         field.setAccessibleName(said)
         field.returnPressed.connect(self._on_add)
@@ -71,8 +65,7 @@ class MachineForm(QWidget):
             field.setEchoMode(QLineEdit.EchoMode.Password)
         if is_optional:
             self._optional.add(name)
-        self._grid.addWidget(label, len(self.fields), 0)
-        self._grid.addWidget(field, len(self.fields), 1)
+        self._grid.add(words, field)
 
     def say(self, sentence: str) -> None:
         """Say what went wrong; "" for nothing."""

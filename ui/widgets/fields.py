@@ -20,8 +20,11 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
+    QGridLayout,
     QHBoxLayout,
+    QLabel,
     QLineEdit,
+    QSizePolicy,
     QSlider,
     QSpinBox,
     QStyle,
@@ -38,6 +41,7 @@ from ui.theme.tokens import Corner, Palette, Space
 from ui.widgets.icon_button import IconButton, TextButton
 
 _MARGIN = 8
+LABELS = 84  # pixels, the longest word before a field
 
 
 class SearchField(QLineEdit):
@@ -218,6 +222,29 @@ def _draw_tick(painter: QPainter, box: QRect) -> None:
     painter.setPen(QPen(QGuiApplication.palette().color(QPalette.ColorRole.Base), 2.0))
     painter.drawPolyline(QPolygonF(points))
     painter.restore()
+
+
+class FieldGrid(QGridLayout):
+    """Fields one below the other, each behind its label."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setHorizontalSpacing(Space.M)
+        self.setColumnMinimumWidth(0, LABELS)
+
+    def add(self, words: str, field: QWidget, *more: QWidget) -> QLabel:
+        """Add a field, with ``more`` at its end; return its label. A field of a fixed width stands at the beginning."""
+        label, at = QLabel(words), self.rowCount()
+        label.setProperty("tone", "caption")
+        label.setBuddy(field)
+        self.addWidget(label, at, 0)
+        line = fill(QHBoxLayout(), field, *more, spacing=Space.XS)
+        if field.sizePolicy().horizontalPolicy() is QSizePolicy.Policy.Fixed:
+            line.addStretch()
+        else:
+            line.setStretchFactor(field, 1)
+        self.addLayout(line, at, 1)
+        return label
 
 
 class CopyLine(QWidget):

@@ -22,6 +22,7 @@ from ui.client.api import Api
 from ui.server.connect_view import ConnectView
 from ui.server.server_page import ServerPage
 from ui.server.snippets import Address, Snippet, snippets
+from ui.theme.text_size import PERCENTS
 from ui.window.main_window import MainWindow
 
 TO = Address("http://127.0.0.1:8642", 'slip-"key"', "ember-q8_0", 1_024)
@@ -92,6 +93,13 @@ def test_an_editor_gets_each_field_that_it_wants_of_a_model(client: str) -> None
         found = found[step]
     assert {name: type(value) for name, value in found.items()} == fields
     assert {name: type(value) for name, value in found.get("capabilities", {}).items()} in ({}, CAN)
+
+
+def test_a_short_text_is_seen_whole_in_every_size(served: MainWindow, page: ServerPage) -> None:
+    for percent in PERCENTS:
+        served.resize_text(percent)
+        assert page.connect_view.text.verticalScrollBar().maximum() == 0, percent
+    served.resize_text(100)
 
 
 @pytest.mark.parametrize("client", ["Python: openai", "Python: anthropic"])
