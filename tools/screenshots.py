@@ -14,11 +14,12 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
@@ -1454,6 +1455,18 @@ SHOWN: dict[Callable[[Stage], None], dict[str, str]] = {
 }
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "screenshots"
 N_COLOURS = 256  # of a kept picture: half the bytes, without a visible difference
+N_EXACT = 64  # of these: what covers most, as the grounds of cards and bars
+
+
+def in_few_colours(picture: Image.Image) -> Image.Image:
+    """Return a picture with at most ``N_COLOURS`` colours, those of its large areas as they are."""
+    counts = Counter(cast("Iterator[tuple[int, int, int]]", picture.getdata()))
+    exact = [part for colour, _ in counts.most_common(N_EXACT) for part in colour]
+    # Other ways to choose colours lose those of small things such as icons.
+    others = picture.quantize(N_COLOURS - N_EXACT, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette((exact + (others.getpalette() or []))[: 3 * N_COLOURS])
+    return picture.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
 def keep(drawn: Path) -> None:
@@ -1473,10 +1486,7 @@ def keep(drawn: Path) -> None:
             for file in files:
                 if not (drawn / file).exists():
                     continue
-                picture = Image.open(drawn / file).convert("RGB")
-                # Other ways to choose colours lose those of small things such as icons.
-                few = picture.quantize(N_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-                few.save(PICTURES / file, optimize=True)
+                in_few_colours(Image.open(drawn / file).convert("RGB")).save(PICTURES / file, optimize=True)
             page += [f"## {words}", "", *(f'<img alt="{words}" src="{file}" width="49%">' for file in files), ""]
     for kept in PICTURES.glob("*.png"):
         if kept.name not in shown:

@@ -44,7 +44,7 @@ from ui.theme.icons import icon
 from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
 from ui.widgets.growing_edit import LONGEST_LINE
 from ui.widgets.row_list import ROW_HEIGHT
-from ui.window.main_window import MainWindow
+from ui.window.main_window import MainWindow, in_reading_order
 from ui.window.rail import PAGES
 
 
@@ -476,6 +476,23 @@ def test_a_stopped_reply_has_the_figures_that_were_seen(qtbot, window: MainWindo
 def ways(window: MainWindow) -> dict[str, QAction]:
     menu = next(menu for menu in window.page.findChildren(QMenu) if menu.isVisible())
     return {action.text(): action for action in menu.actions()}
+
+
+def test_a_message_of_several_lines_stands_above_the_buttons(qtbot, window: MainWindow) -> None:
+    composer = window.page.composer
+    composer.set_text("Hello")
+    beside = composer.field.width()
+    composer.set_text("word " * 60)
+    qtbot.waitUntil(lambda: composer.field.geometry().bottom() < composer.attach.y())
+    assert composer.field.width() > beside + 100
+    order = list(in_reading_order(composer))
+    assert order.index(composer.field) < order.index(composer.attach)
+    composer.field.selectAll()
+    qtbot.keyClicks(composer.field, "word")
+    QGuiApplication.processEvents()
+    assert composer.field.width() > beside + 100, "it does not jump while it is written"
+    qtbot.keyClick(composer.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: composer.field.width() == beside)
 
 
 def test_a_message_that_would_not_fit_is_told_before_it_is_sent(

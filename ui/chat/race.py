@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
+    QPushButton,
     QVBoxLayout,
     QWidget,
 )
@@ -140,7 +142,9 @@ class RaceDialog(Dialog):
         inside.addLayout(row, 1)
         inside.addWidget(self.note)
         # Flat buttons have an edge that is not seen.
-        foot = fill(QHBoxLayout(), self.copy, self.save, STRETCH, margins=(Space.L, 0, Space.XL, 0))
+        close = QPushButton(tr("Close"))
+        close.clicked.connect(self.accept)
+        foot = fill(QHBoxLayout(), self.copy, self.save, STRETCH, close, margins=(Space.L, 0, Space.XL, 0))
         head = fill(QHBoxLayout(), (self.prompt, 1), self.order, self.start, margins=(Space.XL, 0, Space.XL, 0))
         trouble = fill(QHBoxLayout(), self.problem, margins=(Space.XL, 0, Space.XL, 0))
         fill(
@@ -327,14 +331,16 @@ class _Lane(QWidget):
         self.figure, self.words, self.details = QLabel("–"), QLabel(), ElidedLabel()
         self.figure.setProperty("tone", "hero")
         self.words.setProperty("tone", "accent")
+        self.words.setWordWrap(True)
+        self.words.setContentsMargins(0, 0, 0, Space.XS)  # on the line of the figure
         self.details.setProperty("tone", "caption")
         self.view = MarkdownView(tools)
         self.view.setAccessibleName(tr("Reply"))
         inner = QWidget()
         fill(QVBoxLayout(inner), self.view, STRETCH, margins=(0, 0, Space.S, 0))
-        line = fill(QHBoxLayout(), self.words, (self.details, 1), spacing=Space.M)
+        head = fill(QHBoxLayout(), self.figure, (self.words, 1, Qt.AlignmentFlag.AlignBottom), STRETCH, spacing=Space.M)
         self.words.hide()
-        fill(QVBoxLayout(self), self.choice, self.figure, line, (ScrollColumn(inner), 1), spacing=Space.S, margins=0)
+        fill(QVBoxLayout(self), self.choice, head, self.details, (ScrollColumn(inner), 1), spacing=Space.S, margins=0)
 
     @property
     def racer(self) -> Racer:

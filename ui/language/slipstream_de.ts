@@ -399,8 +399,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>With this message the chat has about {n_tokens:,} tokens, and the model's context holds {n_ctx:,}.</source>
-      <translation>Mit dieser Nachricht hat der Chat etwa {n_tokens:,} Token, und der Kontext des Modells fasst {n_ctx:,}.</translation>
+      <source>About {n_tokens:,} tokens with this message; the model's context holds {n_ctx:,}.</source>
+      <translation>Mit dieser Nachricht etwa {n_tokens:,} Token; der Kontext des Modells fasst {n_ctx:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -6482,6 +6482,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Search this page</source>
       <translation>Diese Seite durchsuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Command palette</source>
+      <translation>Befehlspalette</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />

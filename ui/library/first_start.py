@@ -263,6 +263,7 @@ class OfferedModel(QFrame):
             return
         n_bytes = f"≈ {size(row.n_bytes)}" if row.is_size_estimate else size(row.n_bytes)
         is_worth_it = row.drafted_rate is not None and row.drafted_rate > WORTH_IT * (row.rate or 0.0)
+        is_worth_it = is_worth_it and about(row.drafted_rate) != about(row.rate)
         drafted = tr("{drafted_rate} with its own drafts", drafted_rate=about(row.drafted_rate)) if is_worth_it else ""
         self.title.setText(row.title)
         self.speed.setText(joined(about(row.rate), drafted))

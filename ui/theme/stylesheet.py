@@ -157,6 +157,7 @@ QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${la
 #banner[tone="warning"] { background: $warning_soft; border-bottom: 1px solid $border; }
 #banner[tone="danger"] { background: $danger_soft; border-bottom: 1px solid $border; }
 #banner[tone="plain"] { background: $accent_soft; border-bottom: 1px solid $border; }
+#banner[floats="true"] { border: 0; border-radius: ${corner_m}px; }
 #palette { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_m}px; }
 #toast { background: $text; border-radius: ${corner_m}px; }
 #toast QLabel { color: $canvas; }

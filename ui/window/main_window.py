@@ -368,7 +368,7 @@ class MainWindow(QMainWindow):
         return (
             Command(tr("New chat"), self._on_new_chat, ("Ctrl+N",)),
             Command(tr("Search this page"), self._focus_search, ("Ctrl+F",)),
-            Command(tr("Search commands, chats, models and settings"), self.open_palette, ("Ctrl+K",)),
+            Command(tr("Command palette"), self.open_palette, ("Ctrl+K",)),
             *(Command(name, partial(self.show_page, page), (key,), tr("Page")) for page, name, key in named_pages()),
             Command(tr("Find models"), self._find_models, kind=tr("Page")),
             Command(tr("Show or hide the chats"), self.toggle_sidebar, ("Ctrl+B",)),
@@ -451,7 +451,8 @@ class MainWindow(QMainWindow):
                 offered.add(name)
                 yield Command(name, partial(self._on_use, name), (), tr("Model"))
 
-        add = self.palette_card.open([*self.commands, *models()])
+        others = (command for command in self.commands if command.act != self.open_palette)
+        add = self.palette_card.open([*others, *models()])
         self._offer_new_models = lambda: add(models())  # in its first seconds the window knows none
         kind = tr("Chat")
 

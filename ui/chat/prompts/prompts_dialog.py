@@ -92,6 +92,9 @@ class PromptsDialog(Dialog):
         self._list(0)
         prompts = library.prompts
         self._show(begin or (prompts[0] if prompts else Prompt(0, "", "")))
+        if prompts and begin is None:
+            self.list.setCurrentRow(0)
+            self.list.setFocus()
 
     def _lay_out(self) -> None:
         left, right, foot = QVBoxLayout(), QVBoxLayout(), QHBoxLayout()
