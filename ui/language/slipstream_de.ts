@@ -1139,6 +1139,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Redo with the full model</source>
+      <translation>Noch einmal mit dem ganzen Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Answer again</source>
       <translation>Noch einmal antworten</translation>
     </message>
@@ -1169,6 +1174,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Answered by the small model {name}, less capable.</source>
+      <translation>Vom kleinen Modell {name} beantwortet, das weniger kann.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Reply: {beginning}</source>
       <translation>Antwort: {beginning}</translation>
     </message>
@@ -1181,16 +1191,6 @@
       <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Save</source>
       <translation>Speichern</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/assistant_message.py" />
-      <source>Redo with the full model</source>
-      <translation>Noch einmal mit dem ganzen Modell</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/assistant_message.py" />
-      <source>Answered by the small model {name}, less capable.</source>
-      <translation>Vom kleinen Modell {name} beantwortet, das weniger kann.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />

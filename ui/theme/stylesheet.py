@@ -139,7 +139,6 @@ QToolButton[kind="chip"]:hover { background: transparent; }
 QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${large}px;
     selection-background-color: $selection; selection-color: $text; }
 #speedCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_s}px; }
-#sparkNote { background: $warning_soft; border-radius: ${corner_s}px; }
 #bubble { background: $bubble; border-radius: ${corner_l}px; }
 #editCard { background: $raised; border: 2px solid $focus; border-radius: ${corner_m}px; }
 #editCard QPlainTextEdit { background: transparent; border: 0; font-size: ${large}px; }
@@ -152,12 +151,10 @@ QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${la
 #receiptLine:focus { border-color: $focus; }
 #receiptCard { background: $panel; border: 1px solid $border; border-radius: ${corner_m}px; }
 #thoughtsBody { border-$start: 2px solid $border; border-radius: 0; }
-#problemCard { background: $danger_soft; border-radius: ${corner_m}px; }
-#problemCard QLabel { color: $text; }
 #banner[tone="warning"] { background: $warning_soft; border-bottom: 1px solid $border; }
 #banner[tone="danger"] { background: $danger_soft; border-bottom: 1px solid $border; }
 #banner[tone="plain"] { background: $accent_soft; border-bottom: 1px solid $border; }
-#banner[floats="true"] { border: 0; border-radius: ${corner_m}px; }
+#banner[floats="true"] { border: 0; border-radius: ${corner_s}px; }
 #palette { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_m}px; }
 #toast { background: $text; border-radius: ${corner_m}px; }
 #toast QLabel { color: $canvas; }
@@ -205,6 +202,7 @@ QMessageBox #qt_msgbox_label { font-weight: 600; }
 #framedList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 0; }
 #calmNote { background: $accent_soft; border-radius: ${corner_s}px; }
 #warningNote { background: $warning_soft; border-radius: ${corner_s}px; }
+#problemNote { background: $danger_soft; border-radius: ${corner_s}px; }
 """)
 
 

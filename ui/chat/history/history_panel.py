@@ -279,6 +279,7 @@ class HistoryPanel(QFrame):
         )
         export = menu.addAction(tr("Export…"), lambda: self._ask_where(chat.title, chat.id))
         export.setEnabled(self._is_over)
+        menu.addSeparator()
         menu.addAction(tr("Delete\tDel"), self._delete_current)
         return menu
 
