@@ -114,6 +114,7 @@ class SettingsPage(QWidget):
             yield True
         self._connect_signals()
         self._dress(self._appearance.palette)
+        self._show_looks()
         self._show_engine_note()
 
     def _lay_out(self) -> None:
