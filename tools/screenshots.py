@@ -14,15 +14,15 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
+import numpy as np
 from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QTextCursor
@@ -1460,13 +1460,18 @@ N_EXACT = 64  # of these: what covers most, as the grounds of cards and bars
 
 def in_few_colours(picture: Image.Image) -> Image.Image:
     """Return a picture with at most ``N_COLOURS`` colours, those of its large areas as they are."""
-    counts = Counter(cast("Iterator[tuple[int, int, int]]", picture.getdata()))
-    exact = [part for colour, _ in counts.most_common(N_EXACT) for part in colour]
+    red, green, blue = np.moveaxis(np.asarray(picture).astype(np.int64), 2, 0)
+    colours, places, counts = np.unique(red << 16 | green << 8 | blue, return_inverse=True, return_counts=True)
+    parts = np.stack((colours >> 16, colours >> 8 & 255, colours & 255), axis=1)
     # Other ways to choose colours lose those of small things such as icons.
     others = picture.quantize(N_COLOURS - N_EXACT, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    palette = Image.new("P", (1, 1))
-    palette.putpalette((exact + (others.getpalette() or []))[: 3 * N_COLOURS])
-    return picture.quantize(palette=palette, dither=Image.Dither.NONE)
+    chosen = np.array(others.getpalette()).reshape(-1, 3)
+    palette = np.concatenate((parts[np.argsort(-counts)[:N_EXACT]], chosen))[:N_COLOURS]
+    # Pillow finds the nearest colour by the first bits of each part alone.
+    nearest = ((parts[:, None] - palette[None]) ** 2).sum(axis=2).argmin(axis=1)
+    made = Image.fromarray(nearest[places].reshape(red.shape).astype(np.uint8))
+    made.putpalette(palette.astype(np.uint8).tobytes())
+    return made
 
 
 def keep(drawn: Path) -> None:
