@@ -22,6 +22,7 @@ from typing import Any
 from unittest.mock import patch
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
+import numpy as np
 from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QTextCursor
@@ -651,9 +652,9 @@ def server(stage: Stage) -> None:
         stage.wait(0.3)
         shoot_sizes(stage, "server-activity")
         page.show_tab("Other machines")
-        page.machines.name.setText("rack")
-        page.machines.url.setText("http://127.0.0.1:9/v1")
-        page.machines.add.click()
+        page.machines.server.fields["name"].setText("rack")
+        page.machines.server.fields["url"].setText("http://127.0.0.1:9/v1")
+        page.machines.server.add.click()
         stage.until(lambda: page.machines.remotes.rows)
         shoot_sizes(stage, "server-machines")
         lent = {"name": "CUDA0", "free": 22_300_000_000, "total": 25_800_000_000}
@@ -1454,6 +1455,23 @@ SHOWN: dict[Callable[[Stage], None], dict[str, str]] = {
 }
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "screenshots"
 N_COLOURS = 256  # of a kept picture: half the bytes, without a visible difference
+N_EXACT = 64  # of these: what covers most, as the grounds of cards and bars
+
+
+def in_few_colours(picture: Image.Image) -> Image.Image:
+    """Return a picture with at most ``N_COLOURS`` colours, those of its large areas as they are."""
+    red, green, blue = np.moveaxis(np.asarray(picture).astype(np.int64), 2, 0)
+    colours, places, counts = np.unique(red << 16 | green << 8 | blue, return_inverse=True, return_counts=True)
+    parts = np.stack((colours >> 16, colours >> 8 & 255, colours & 255), axis=1)
+    # Other ways to choose colours lose those of small things such as icons.
+    others = picture.quantize(N_COLOURS - N_EXACT, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    chosen = np.array(others.getpalette()).reshape(-1, 3)
+    palette = np.concatenate((parts[np.argsort(-counts)[:N_EXACT]], chosen))[:N_COLOURS]
+    # Pillow finds the nearest colour by the first bits of each part alone.
+    nearest = ((parts[:, None] - palette[None]) ** 2).sum(axis=2).argmin(axis=1)
+    made = Image.fromarray(nearest[places].reshape(red.shape).astype(np.uint8))
+    made.putpalette(palette.astype(np.uint8).tobytes())
+    return made
 
 
 def keep(drawn: Path) -> None:
@@ -1473,10 +1491,7 @@ def keep(drawn: Path) -> None:
             for file in files:
                 if not (drawn / file).exists():
                     continue
-                picture = Image.open(drawn / file).convert("RGB")
-                # Other ways to choose colours lose those of small things such as icons.
-                few = picture.quantize(N_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-                few.save(PICTURES / file, optimize=True)
+                in_few_colours(Image.open(drawn / file).convert("RGB")).save(PICTURES / file, optimize=True)
             page += [f"## {words}", "", *(f'<img alt="{words}" src="{file}" width="49%">' for file in files), ""]
     for kept in PICTURES.glob("*.png"):
         if kept.name not in shown:

@@ -13,6 +13,7 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ.pop("DBUS_SESSION_BUS_ADDRESS", None)  # nobody is told what tests do
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from tests.support.fork_server import forked_library_command

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -17,6 +23,8 @@ from models.library.values import Download
 from ui.chat.storage.ids import now_ms
 from ui.client.api import Api
 from ui.client.chat_records import Chat, Message, Role, Status
+from ui.client.tool_calls import CallStatus, ToolCall
+from ui.platform.desktop_notices import BY_CLICK, PATH, SERVICE
 from ui.theme.appearance import Appearance
 from ui.theme.tokens import SIDEBAR
 from ui.window.background import LONG_SECONDS, Background
@@ -51,21 +59,102 @@ def told(background: Background) -> list[str]:
     return titles
 
 
+def answer(background: Background, seconds: float, status: Status = Status.DONE) -> None:
+    chat, reply = Chat(1, "A fox", 0, 0), Message(2, 1, None, Role.ASSISTANT, "Once", 0, status)
+    background.on_running(frozenset({1}))
+    background.clock.now += seconds  # type: ignore[attr-defined]
+    background.on_answered(chat, reply)
+    background.on_running(frozenset())
+
+
 def test_the_end_of_a_long_reply_is_told_and_that_of_a_short_one_is_not(
     window: MainWindow, background: Background
 ) -> None:
-    titles = told(background)
-    for seconds in (LONG_SECONDS - 1, LONG_SECONDS + 1):
-        background.on_running(frozenset({1, 2}))
-        background.clock.now += seconds  # type: ignore[attr-defined]
-        background.on_running(frozenset({2}))
-        background.on_running(frozenset())
-    assert titles == ["The reply is there"] * 2, "once for each chat's, of the second round"
+    notices: list[tuple[str, str]] = []
+    background.notices.told.connect(lambda title, sentence: notices.append((title, sentence)))
+    answer(background, LONG_SECONDS - 1)
+    answer(background, LONG_SECONDS + 1)
+    answer(background, LONG_SECONDS + 1, Status.STOPPED)  # by somebody, who knows it
+    answer(background, LONG_SECONDS + 1, Status.FAILED)
+    assert notices == [("The reply is there", "A fox"), ("The reply failed", "A fox")]
     window.kept.keep("notices", False)
-    background.on_running(frozenset({1}))
-    background.clock.now += 2 * LONG_SECONDS  # type: ignore[attr-defined]
-    background.on_running(frozenset())
-    assert len(titles) == 2
+    answer(background, 2 * LONG_SECONDS)
+    assert len(notices) == 2
+
+
+def test_a_call_that_waits_to_be_allowed_is_told_once(background: Background) -> None:
+    titles = told(background)
+    chat, call = Chat(1, "A fox", 0, 0), ToolCall("0-c0", "weight", "{}")
+    reply = Message(2, 1, None, Role.ASSISTANT, "", 0, Status.STREAMING)
+    for calls in ((replace(call, status=CallStatus.RUNNING),), (call,), (call,), (call, replace(call, id="1-c0"))):
+        background.on_called(chat, replace(reply, calls=calls))
+    assert titles == ["A tool waits for your permission"] * 2
+
+
+class NoticeService:
+    """A program that shows notices, as desktops have one. ``shown`` has what it was asked for, by number."""
+
+    def __init__(self, address: str) -> None:
+        from jeepney import message_bus
+        from jeepney.io.blocking import Proxy, open_dbus_connection
+
+        self._bus: Any = open_dbus_connection(address)
+        Proxy(message_bus, self._bus).RequestName(SERVICE)
+        self.shown: dict[int, tuple[Any, ...]] = {}
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        from jeepney import HeaderFields, new_method_return
+
+        with suppress(OSError, ValueError):  # until the bus ends
+            while True:
+                message = self._bus.receive()
+                if message.header.fields.get(HeaderFields.member) == "Notify":
+                    number = len(self.shown) + 1
+                    self._bus.send(new_method_return(message, "u", (number,)))
+                    self.shown[number] = message.body
+
+    def click(self, number: int) -> None:
+        """Click on a notice: desktops tell every program of it."""
+        from jeepney import DBusAddress, new_signal
+
+        self._bus.send(new_signal(DBusAddress(PATH, interface=SERVICE), "ActionInvoked", "us", (number, BY_CLICK)))
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NoticeService]:
+    if shutil.which("dbus-daemon") is None:
+        pytest.skip("needs dbus-daemon")
+    command = ("dbus-daemon", "--session", "--nofork", "--print-address", f"--address=unix:path={tmp_path / 'bus'}")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as bus:
+        assert bus.stdout is not None
+        address = bus.stdout.readline().strip()
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
+        made = NoticeService(address)
+        yield made
+        bus.terminate()
+    made._thread.join()
+    made._bus.close()
+
+
+def test_a_click_on_the_notice_of_a_reply_opens_its_chat(
+    qtbot, service: NoticeService, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.window.background.LONG_SECONDS", 0.0)
+    window.desk.send("Is <b> bold?")
+    chat = window.desk.current.chat.id
+    window.desk.new_chat()
+    window.show_page("jobs")
+    window.hide()
+    qtbot.waitUntil(lambda: len(service.shown) == 1)
+    name, _, icon, title, sentence, actions, *_ = service.shown[1]
+    assert (name, icon, title, sentence) == ("Slipstream", "slipstream", "The reply is there", "Is &lt;b&gt; bold?")
+    assert actions == [BY_CLICK, "Open"]
+    service.click(2)  # of another program
+    service.click(1)
+    qtbot.waitUntil(lambda: window.isVisible() and window.desk.current.chat.id == chat)
+    assert window.page.isVisible()
 
 
 def test_the_end_of_a_download_is_told_once(background: Background) -> None:

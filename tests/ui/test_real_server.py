@@ -132,7 +132,7 @@ def test_deep_shows_its_stages_and_spark_is_marked_and_redone(
     reply = ask(qtbot, window, "Tell me a story about a fox.")
     assert (reply.status, reply.answered_by) == (Status.DONE, "ember-draft-q8_0")
     view = window.page.transcript.view_of(reply.id)
-    view.spark_note.redo.click()  # type: ignore[union-attr]
+    view.spark_note.button.click()  # type: ignore[union-attr]
     redone = ended(qtbot, window)
     assert (redone.status, redone.answered_by, redone.parent_id) == (Status.DONE, None, reply.parent_id)
 

@@ -44,7 +44,7 @@ from ui.theme.icons import icon
 from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
 from ui.widgets.growing_edit import LONGEST_LINE
 from ui.widgets.row_list import ROW_HEIGHT
-from ui.window.main_window import MainWindow
+from ui.window.main_window import MainWindow, in_reading_order
 from ui.window.rail import PAGES
 
 
@@ -326,7 +326,7 @@ def test_a_failed_reply_says_why_and_can_be_tried_again(qtbot, window: MainWindo
     assert not view.problem.isHidden()
     assert view.copy.isHidden()
     server.error = None
-    view.problem.retry.click()
+    view.problem.button.click()
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     assert reply_view(window).text == "Hello there."
     assert server.requests[-1]["messages"] == [{"role": "user", "content": "Hi"}]
@@ -479,6 +479,23 @@ def ways(window: MainWindow) -> dict[str, QAction]:
     return {action.text(): action for action in menu.actions()}
 
 
+def test_a_message_of_several_lines_stands_above_the_buttons(qtbot, window: MainWindow) -> None:
+    composer = window.page.composer
+    composer.set_text("Hello")
+    beside = composer.field.width()
+    composer.set_text("word " * 60)
+    qtbot.waitUntil(lambda: composer.field.geometry().bottom() < composer.attach.y())
+    assert composer.field.width() > beside + 100
+    order = list(in_reading_order(composer))
+    assert order.index(composer.field) < order.index(composer.attach)
+    composer.field.selectAll()
+    qtbot.keyClicks(composer.field, "word")
+    QGuiApplication.processEvents()
+    assert composer.field.width() > beside + 100, "it does not jump while it is written"
+    qtbot.keyClick(composer.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: composer.field.width() == beside)
+
+
 def test_a_message_that_would_not_fit_is_told_before_it_is_sent(
     qtbot, window: MainWindow, server: FakeServer, library_server: LibraryServer
 ) -> None:
@@ -531,8 +548,8 @@ def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: Main
     ask(qtbot, window, "long " * 10_000)
     problem = reply_view(window).problem
     assert problem.text == "The prompt has 2113 tokens, which exceeds the available context size of 1024."
-    assert problem.retry.text() == "Make it fit…"
-    problem.retry.click()
+    assert problem.button.text() == "Make it fit…"
+    problem.button.click()
     assert list(ways(window)) == ["Shorten the message"]
     ways(window)["Shorten the message"].trigger()
     assert asked_view(window).editor is not None
@@ -559,8 +576,8 @@ def test_where_its_model_is_gone_another_one_answers(qtbot, window: MainWindow, 
     server.error = (404, {"error": {"message": "There is no model fox.", "type": "x", "code": "model_not_found"}})
     ask(qtbot, window, "Hi")
     problem = reply_view(window).problem
-    assert (problem.text, problem.retry.text()) == ("This model is not here any more.", "Choose another model")
-    problem.retry.click()
+    assert (problem.text, problem.button.text()) == ("This model is not here any more.", "Choose another model")
+    problem.button.click()
     assert list(ways(window)) == ["ember-q8_0", "ember-draft-q8_0", "Try again"]
     server.error = None
     ways(window)["ember-draft-q8_0"].trigger()

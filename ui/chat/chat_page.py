@@ -101,6 +101,7 @@ class ChatPage(QWidget):
         self.stack = QStackedWidget()
         self.composer = Composer()
         self.context_banner = Banner()
+        self.context_banner.setProperty("floats", True)
         self.context_bar = ContextBar()
         self._tells_failure = False  # the banner says why the model could not be loaded
         self._counted: tuple[str, int] = ("", 0)  # a text that was being written, and its tokens
@@ -357,7 +358,7 @@ class ChatPage(QWidget):
             self.context_banner.hide()
             return
         words = tr(
-            "With this message the chat has about {n_tokens:,} tokens, and the model's context holds {n_ctx:,}.",
+            "About {n_tokens:,} tokens with this message; the model's context holds {n_ctx:,}.",
             n_tokens=n_tokens,
             n_ctx=n_ctx,
         )

@@ -122,6 +122,8 @@ class ChatSessions(QObject):
     current_changed = Signal(object)  # ChatSession: another chat is in use, or the other pane
     listed = Signal(object, str)  # list[ChatSummary], the words searched for
     running_changed = Signal(object)  # frozenset of chat ids
+    answered = Signal(object, object)  # a Chat, and the Message that came to its end there
+    called = Signal(object, object)  # a Chat, and the Message whose calls of tools are further
     deleted = Signal(str)  # the title of a chat that can be restored
     put_away = Signal(object)  # the id of a chat that went into the archive
 
@@ -332,6 +334,8 @@ class ChatSessions(QObject):
         session = ChatSession(chat, tree, self._api, self._archive, self._ids, parent=self)
         session.tools = self._tools
         session.saved.connect(lambda chat: self.list_soon())
+        session.ended.connect(lambda message: self.answered.emit(session.chat, message))
+        session.calls_changed.connect(lambda message: self.called.emit(session.chat, message))
         session.running_changed.connect(lambda is_running: self._on_running(session))
         names = ("path_changed", "grew", "drafted", "thought", "ended", "calls_changed", "running_changed")
         for name in names:

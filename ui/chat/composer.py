@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, QObject, Signal
 from PySide6.QtGui import QImage, QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
@@ -15,10 +15,11 @@ from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import file_dialog
+from ui.widgets.page_layout import file_dialog, style_as
 
 PLACEHOLDER, SHORT_PLACEHOLDER = tr("Write a message"), tr("Message")
 NARROW = 300
+BEFORE_FIELD = 2  # buttons
 MOST_PASTED = 200_000  # letters: a longer text is attached, for laying it out would hold up the window
 
 
@@ -49,14 +50,12 @@ class Composer(QFrame):
         self.attach = IconButton("attach", tr("Attach files (Ctrl+U)"), size=18)
         self.attach.clicked.connect(self.choose_files)
         self.prompts = IconButton("prompts", tr("Prompts (Ctrl+P)"), size=18)
-        row = QHBoxLayout()
-        row.setSpacing(Space.S)
-        row.addWidget(self.attach, 0, Qt.AlignmentFlag.AlignBottom)
-        row.addWidget(self.prompts, 0, Qt.AlignmentFlag.AlignBottom)
-        row.addWidget(self.field, 1, Qt.AlignmentFlag.AlignVCenter)
-        row.addWidget(self.speed, 0, Qt.AlignmentFlag.AlignBottom)
-        row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
-        fill(QVBoxLayout(self), self.shelf, row, spacing=Space.XS, margins=Space.S + 1)
+        self._row = fill(QHBoxLayout(), self.attach, self.prompts, (self.field, 1), self.speed, self.button)
+        self._column = fill(QVBoxLayout(self), self.shelf, self._row, spacing=Space.XS, margins=Space.S + 1)
+        self._row.setSpacing(Space.S)
+        self._is_above = False  # whether the field stands above the buttons, not between them
+        self.field.textChanged.connect(self._place_field)
+        self.field.lines_changed.connect(lambda n_lines: self._place_field())
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusProxy(self.field)
         self._show_button()
@@ -118,9 +117,23 @@ class Composer(QFrame):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Show on the whole card that the field has the keyboard."""
         if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
-            self.setProperty("focused", event.type() == QEvent.Type.FocusIn)
-            self.style().polish(self)
+            style_as(self, "focused", event.type() == QEvent.Type.FocusIn)
         return super().eventFilter(watched, event)
+
+    def _place_field(self) -> None:
+        """Give a message of several lines the whole width, until it is sent or taken back."""
+        is_above = not self.field.document().isEmpty() and (self._is_above or self.field.document().size().height() > 1)
+        if is_above is self._is_above:
+            return
+        self._is_above = is_above
+        if is_above:
+            self._row.removeWidget(self.field)
+            self._row.insertStretch(BEFORE_FIELD, 1)
+            self._column.insertWidget(1, self.field)
+        else:
+            self._column.removeWidget(self.field)
+            self._row.takeAt(BEFORE_FIELD)
+            self._row.insertWidget(BEFORE_FIELD, self.field, 1)
 
     def _can_send(self) -> bool:
         is_whole = not self.shelf.is_reading

@@ -14,7 +14,6 @@ from typing import Any
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import (
-    QDialog,
     QFileDialog,
     QFrame,
     QHBoxLayout,
@@ -35,12 +34,13 @@ from ui.client.chat_records import Timings
 from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
+from ui.widgets.dialogs import Dialog, primary
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, announce, file_dialog, open_size, plain_label, tell
+from ui.widgets.page_layout import ProblemLabel, ScrollColumn, announce, file_dialog, plain_label
 
-WIDTH, HEIGHT = 900, 600
+SIZE = (900, 600)
 MOST_TOKENS = 256  # of each reply: enough to measure, and over in a minute on slow machines
 SEED = 1
 EXAMPLE = tr("Explain in a few paragraphs how a suspension bridge carries its load.")
@@ -93,20 +93,14 @@ def verdict(first: float, second: float) -> tuple[str, str]:
     return (words, "") if first > second else ("", words)
 
 
-class RaceDialog(QDialog):
+class RaceDialog(Dialog):
     """Two columns that write, one after the other or both at once."""
 
-    def __init__(
-        self, api: Api, tools: TextTools, models: Sequence[str], prompt: str = "", parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, api: Api, tools: TextTools, models: Sequence[str], prompt: str, parent: QWidget) -> None:
+        super().__init__(tr("Race"), SIZE, parent)
         self._api = api
         self._streams: dict[int, ReplyStream] = {}  # by number of the lane
         self._has_result = False
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Race"))
-        if parent is not None:
-            open_size(self, WIDTH, HEIGHT, parent)
         self.prompt = QLineEdit(prompt or EXAMPLE)
         self.prompt.setAccessibleName(tr("Prompt of the race"))
         self.prompt.setCursorPosition(0)
@@ -116,19 +110,16 @@ class RaceDialog(QDialog):
         self.order.setToolTip("" if self._can_be_at_once else tr("Two models are needed to race at once"))
         self.order.currentIndexChanged.connect(lambda index: self._on_order())
         self.start, self.copy, self.save = (
-            QPushButton(tr("Start")),
+            primary(tr("Start")),
             TextButton(tr("Copy picture")),
             TextButton(tr("Save picture…")),
         )
-        self.start.setProperty("kind", "primary")
-        self.start.setDefault(True)
         self.start.clicked.connect(self._on_start)
         self.copy.clicked.connect(self._on_copy)
         self.save.clicked.connect(self._on_save)
         choices = racers(models)
         self.lanes = [_Lane(tools, choices, min(at, len(choices) - 1)) for at in (0, 1)]
-        self.problem = plain_label(tone="problem")
-        self.problem.hide()
+        self.problem = ProblemLabel()
         for lane in self.lanes:
             lane.choice.currentIndexChanged.connect(lambda index: self._on_choice())
         self._lay_out()
@@ -151,7 +142,9 @@ class RaceDialog(QDialog):
         inside.addLayout(row, 1)
         inside.addWidget(self.note)
         # Flat buttons have an edge that is not seen.
-        foot = fill(QHBoxLayout(), self.copy, self.save, STRETCH, margins=(Space.L, 0, Space.XL, 0))
+        close = QPushButton(tr("Close"))
+        close.clicked.connect(self.accept)
+        foot = fill(QHBoxLayout(), self.copy, self.save, STRETCH, close, margins=(Space.L, 0, Space.XL, 0))
         head = fill(QHBoxLayout(), (self.prompt, 1), self.order, self.start, margins=(Space.XL, 0, Space.XL, 0))
         trouble = fill(QHBoxLayout(), self.problem, margins=(Space.XL, 0, Space.XL, 0))
         fill(
@@ -279,8 +272,7 @@ class RaceDialog(QDialog):
 
     def _on_failed(self, number: int, problem: str) -> None:
         self._leave()
-        tell(
-            self.problem,
+        self.problem.say(
             tr("{model} did not answer: {problem}", model=self.lanes[number].racer.model, problem=problem),
         )
 
@@ -321,7 +313,7 @@ class RaceDialog(QDialog):
     def save_to(self, path: str) -> None:
         """Write the picture to a file, or say that it cannot be written."""
         if not self.taken().save(path, "PNG"):
-            tell(self.problem, tr("The picture cannot be saved as {path}: choose another folder.", path=path))
+            self.problem.say(tr("The picture cannot be saved as {path}: choose another folder.", path=path))
 
 
 class _Lane(QWidget):
@@ -339,14 +331,16 @@ class _Lane(QWidget):
         self.figure, self.words, self.details = QLabel("–"), QLabel(), ElidedLabel()
         self.figure.setProperty("tone", "hero")
         self.words.setProperty("tone", "accent")
+        self.words.setWordWrap(True)
+        self.words.setContentsMargins(0, 0, 0, Space.XS)  # on the line of the figure
         self.details.setProperty("tone", "caption")
         self.view = MarkdownView(tools)
         self.view.setAccessibleName(tr("Reply"))
         inner = QWidget()
         fill(QVBoxLayout(inner), self.view, STRETCH, margins=(0, 0, Space.S, 0))
-        line = fill(QHBoxLayout(), self.words, (self.details, 1), spacing=Space.M)
+        head = fill(QHBoxLayout(), self.figure, (self.words, 1, Qt.AlignmentFlag.AlignBottom), STRETCH, spacing=Space.M)
         self.words.hide()
-        fill(QVBoxLayout(self), self.choice, self.figure, line, (ScrollColumn(inner), 1), spacing=Space.S, margins=0)
+        fill(QVBoxLayout(self), self.choice, head, self.details, (ScrollColumn(inner), 1), spacing=Space.S, margins=0)
 
     @property
     def racer(self) -> Racer:

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 from ui.commands.command import Command
 from ui.language import tr
 from ui.theme.tokens import Space
+from ui.widgets.dialogs import ReadingDialog
 from ui.widgets.page_layout import plain_label
-from ui.widgets.reading_dialog import ReadingDialog
 
 SIZE = (560, 560)
 # What widgets do by themselves.

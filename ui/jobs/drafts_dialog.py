@@ -12,7 +12,7 @@ from ui.chat.markdown.text_tools import TextTools
 from ui.language import tr
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
-from ui.widgets.reading_dialog import ReadingDialog
+from ui.widgets.dialogs import ReadingDialog
 
 SIZE = (680, 640)
 

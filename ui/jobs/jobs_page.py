@@ -27,7 +27,7 @@ from ui.language import of_data, tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.page_layout import PageColumn, ask_first, file_dialog, plain_label, tell
+from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, file_dialog, plain_label, style_as
 
 LOOK_MS = 1_000
 CHATS = "/v1/chat/completions"
@@ -90,7 +90,7 @@ class JobsPage(PageColumn):
         self.question = QPlainTextEdit()
         self.question.setProperty("kind", "field")
         self.question.setAccessibleName(tr("Question"))
-        self.question.setPlaceholderText(tr("What shall be thought over?"))
+        self.question.setPlaceholderText(tr("Ask what is worth a few minutes of thought"))
         self.question.setTabChangesFocus(True)
         self.question.setAcceptDrops(False)  # files are for the page
         self.ask = QPushButton(tr("Answer it deeply"))
@@ -102,8 +102,7 @@ class JobsPage(PageColumn):
         section.addWidget(self.question)
         section.addLayout(foot)
         section = self.add_section(tr("Jobs"))
-        self.problem = plain_label(tone="problem")
-        self.problem.hide()
+        self.problem = ProblemLabel()
         self.rows = ActionRows(tr("Jobs"), tr("No jobs yet: choose a file, or ask a hard question."))
         self.rows.wanted.connect(self._on_wanted)
         section.addWidget(self.problem)
@@ -147,8 +146,7 @@ class JobsPage(PageColumn):
 
     def _show_drop(self, words: str, tone: str) -> None:
         self.drop_hint.setText(words)
-        self.drop_hint.setProperty("tone", tone)
-        self.drop_hint.style().polish(self.drop_hint)
+        style_as(self.drop_hint, "tone", tone)
 
     def look(self) -> None:
         """Ask how far the jobs are."""
@@ -419,7 +417,7 @@ class JobsPage(PageColumn):
                 self._ends[moving] = end
 
     def _say(self, sentence: str) -> None:
-        tell(self.problem, sentence)
+        self.problem.say(sentence)
         self.ensureWidgetVisible(self.problem)
 
 

@@ -399,8 +399,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>With this message the chat has about {n_tokens:,} tokens, and the model's context holds {n_ctx:,}.</source>
-      <translation>Mit dieser Nachricht hat der Chat etwa {n_tokens:,} Token, und der Kontext des Modells fasst {n_ctx:,}.</translation>
+      <source>About {n_tokens:,} tokens with this message; the model's context holds {n_ctx:,}.</source>
+      <translation>Mit dieser Nachricht etwa {n_tokens:,} Token; der Kontext des Modells fasst {n_ctx:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -1139,6 +1139,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Redo with the full model</source>
+      <translation>Noch einmal mit dem ganzen Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Answer again</source>
       <translation>Noch einmal antworten</translation>
     </message>
@@ -1169,6 +1174,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Answered by the small model {name}, less capable.</source>
+      <translation>Vom kleinen Modell {name} beantwortet, das weniger kann.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Reply: {beginning}</source>
       <translation>Antwort: {beginning}</translation>
     </message>
@@ -1181,16 +1191,6 @@
       <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Save</source>
       <translation>Speichern</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/assistant_message.py" />
-      <source>Redo with the full model</source>
-      <translation>Noch einmal mit dem ganzen Modell</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/assistant_message.py" />
-      <source>Answered by the small model {name}, less capable.</source>
-      <translation>Vom kleinen Modell {name} beantwortet, das weniger kann.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
@@ -1681,8 +1681,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompt_menu.py" />
-      <source>Nothing is kept yet</source>
-      <translation>Noch nichts gespeichert</translation>
+      <source>No prompts yet</source>
+      <translation>Noch keine Prompts</translation>
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompts_dialog.py" />
@@ -3173,8 +3173,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>What shall be thought over?</source>
-      <translation>Worüber soll nachgedacht werden?</translation>
+      <source>Ask what is worth a few minutes of thought</source>
+      <translation>Frag, was einige Minuten Nachdenken wert ist</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -4988,8 +4988,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>A model that a program names is loaded by itself.</source>
-      <translation>Ein Modell, das ein Programm nennt, wird von selbst geladen.</translation>
+      <source>A model is loaded as soon as a program asks for it.</source>
+      <translation>Ein Modell wird geladen, sobald ein Programm es verlangt.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
@@ -5053,13 +5053,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow this only in a network that you trust.</source>
+      <translation>Jeder Rechner dieses Netzes, der einen Schlüssel hat, kann die Modelle nutzen. Was er sendet und bekommt, ist nicht verschlüsselt: Erlaube das nur in einem Netz, dem du vertraust.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>Off: only this window uses the models.</source>
       <translation>Aus: Nur dieses Fenster nutzt die Modelle.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
-      <source>Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow this only in a network that you trust.</source>
-      <translation>Jeder Rechner dieses Netzes, der einen Schlüssel hat, kann die Modelle nutzen. Was er sendet und bekommt, ist nicht verschlüsselt: Erlaube das nur in einem Netz, dem du vertraust.</translation>
+      <source>On while this window is open.</source>
+      <translation>An, solange dieses Fenster offen ist.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5108,6 +5113,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Also while the window is closed</source>
+      <translation>Auch bei geschlossenem Fenster</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Closing it leaves an icon in the tray</source>
+      <translation>Beim Schließen bleibt ein Symbol in der Leiste</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>Key</source>
       <translation>Schlüssel</translation>
     </message>
@@ -5148,8 +5163,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
-      <source>What to enter</source>
-      <translation>Was einzugeben ist</translation>
+      <source>Connect a program</source>
+      <translation>Ein Programm verbinden</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5173,8 +5188,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
-      <source>Keys of others</source>
-      <translation>Schlüssel anderer</translation>
+      <source>What to enter there</source>
+      <translation>Was dort einzugeben ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Keys for others</source>
+      <translation>Schlüssel für andere</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5325,6 +5345,36 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
+      <source>A server needs a name and an address.</source>
+      <translation>Ein Server braucht einen Namen und eine Adresse.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Name of the other server</source>
+      <translation>Name des anderen Servers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>A name of your choice, as rack</source>
+      <translation>Ein Name deiner Wahl, etwa rack</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Address of the other server</source>
+      <translation>Adresse des anderen Servers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Key of the other server</source>
+      <translation>Schlüssel des anderen Servers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Empty where it needs none</source>
+      <translation>Leer, wo er keinen braucht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
       <source>Workers</source>
       <translation>Worker</translation>
     </message>
@@ -5350,23 +5400,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
-      <source>used by another program</source>
-      <translation>von einem anderen Programm genutzt</translation>
+      <source>A worker needs an address and its token.</source>
+      <translation>Ein Worker braucht eine Adresse und sein Token.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
-      <source>A name of your choice, as rack</source>
-      <translation>Ein Name deiner Wahl, etwa rack</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>Empty where it needs none</source>
-      <translation>Leer, wo er keinen braucht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>{words} of the other server</source>
-      <translation>{words} des anderen Servers</translation>
+      <source>Address of the worker</source>
+      <translation>Adresse des Workers</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
@@ -5375,28 +5415,23 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
+      <source>Token of the worker</source>
+      <translation>Token des Workers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
       <source>As it is shown there</source>
       <translation>Wie es dort gezeigt wird</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
-      <source>{words} of the worker</source>
-      <translation>{words} des Workers</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>A server needs a name and an address.</source>
-      <translation>Ein Server braucht einen Namen und eine Adresse.</translation>
+      <source>used by another program</source>
+      <translation>von einem anderen Programm genutzt</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
       <source>Its models leave the list, and its key is forgotten. Nothing changes on that server.</source>
       <translation>Seine Modelle verschwinden aus der Liste, und sein Schlüssel wird vergessen. Auf dem Server selbst ändert sich nichts.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>A worker needs an address and its token.</source>
-      <translation>Ein Worker braucht eine Adresse und sein Token.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
@@ -5650,7 +5685,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Notices of the desktop</source>
+      <source>Desktop notifications</source>
       <translation>Mitteilungen auf dem Desktop</translation>
     </message>
     <message>
@@ -5710,7 +5745,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Looks</source>
+      <source>Appearance</source>
       <translation>Aussehen</translation>
     </message>
     <message>
@@ -5785,8 +5820,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>When a download or a long reply ends while you look elsewhere.</source>
-      <translation>Wenn ein Download oder eine lange Antwort endet, während du woanders hinsiehst.</translation>
+      <source>When a download or a long reply ends, or a tool waits for you, while you look elsewhere.</source>
+      <translation>Wenn ein Download oder eine lange Antwort endet oder ein Werkzeug auf dich wartet, während du woanders hinsiehst.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5815,7 +5850,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Resets looks, notices and the engine to what is recommended. Chats, models, their own settings, folders and your account stay.</source>
+      <source>Resets appearance, notifications and the engine to what is recommended. Chats, models, their own settings, folders and your account stay.</source>
       <translation>Setzt Aussehen, Mitteilungen und Engine auf das Empfohlene zurück. Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
     </message>
     <message>
@@ -6365,8 +6400,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
-      <source>Other programs reach its models as before. Its icon here opens it, or quits it.</source>
-      <translation>Andere Programme erreichen seine Modelle wie zuvor. Sein Symbol hier öffnet oder beendet es.</translation>
+      <source>Other programs reach its models as before. Its icon in the tray opens it, or quits it.</source>
+      <translation>Andere Programme erreichen seine Modelle wie zuvor. Sein Symbol in der Leiste öffnet oder beendet es.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>The reply failed</source>
+      <translation>Die Antwort ist fehlgeschlagen</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
@@ -6375,18 +6415,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
-      <source>A chat has its answer.</source>
-      <translation>Ein Chat hat seine Antwort.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/background.py" />
-      <source>The download is complete</source>
-      <translation>Der Download ist fertig</translation>
+      <source>A tool waits for your permission</source>
+      <translation>Ein Werkzeug wartet auf deine Erlaubnis</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
       <source>{repo_id} can be used.</source>
       <translation>{repo_id} kann benutzt werden.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>The download is complete</source>
+      <translation>Der Download ist fertig</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
@@ -6442,6 +6482,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Search this page</source>
       <translation>Diese Seite durchsuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Command palette</source>
+      <translation>Befehlspalette</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -7254,21 +7299,6 @@ Klicke für mehr.</translation>
       <translation>Nach keinem Partner wurde gesucht: {error}</translation>
     </message>
     <message>
-      <location filename="../../app/server/calls/call.py" />
-      <source>{name} turns texts into vectors and cannot write: name a model that generates text.</source>
-      <translation>{name} macht aus Texten Vektoren und kann nicht schreiben: Wähle ein Modell, das Text erzeugt.</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/calls/constraints.py" />
-      <source>The pattern "{shown}" looks around, which cannot be followed: change it, or leave out "strict".</source>
-      <translation>Das Muster „{shown}“ schaut sich um, was nicht befolgt werden kann: Ändere es, oder lass „strict“ weg.</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/calls/constraints.py" />
-      <source>The JSON schema is nested too deeply.</source>
-      <translation>Das JSON-Schema ist zu tief verschachtelt.</translation>
-    </message>
-    <message>
       <location filename="../../app/server/calls/model_host.py" />
       <source>The server is shutting down.</source>
       <translation>Der Server wird beendet.</translation>
@@ -7327,6 +7357,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/server/calls/speed.py" />
       <source>the model's page in the library lists what fits.</source>
       <translation>die Seite des Modells in der Bibliothek zeigt, was passt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/call.py" />
+      <source>{name} turns texts into vectors and cannot write: name a model that generates text.</source>
+      <translation>{name} macht aus Texten Vektoren und kann nicht schreiben: Wähle ein Modell, das Text erzeugt.</translation>
     </message>
     <message>
       <location filename="../../app/server/chat/deep.py" />
@@ -7497,6 +7532,16 @@ Klicke für mehr.</translation>
       <location filename="../../app/server/remotes/upstream.py" />
       <source>What answers at {url}/models lists no models: the address of an OpenAI-style server ends with /v1.</source>
       <translation>Was unter {url}/models antwortet, nennt keine Modelle: Die Adresse eines Servers wie OpenAI endet auf /v1.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/replies/constraints.py" />
+      <source>The pattern "{shown}" looks around, which cannot be followed: change it, or leave out "strict".</source>
+      <translation>Das Muster „{shown}“ schaut sich um, was nicht befolgt werden kann: Ändere es, oder lass „strict“ weg.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/replies/constraints.py" />
+      <source>The JSON schema is nested too deeply.</source>
+      <translation>Das JSON-Schema ist zu tief verschachtelt.</translation>
     </message>
     <message>
       <location filename="../../app/server/templates/chat_template.py" />

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QFrame,
     QHBoxLayout,
-    QProgressBar,
     QPushButton,
     QStackedWidget,
     QVBoxLayout,
@@ -24,11 +23,11 @@ from ui.language import tr
 from ui.library.labels import download_line, share, size
 from ui.library.quantise_rows import QuantiseRows
 from ui.theme.layouts import STRETCH, fill
-from ui.theme.tokens import COLUMN, LIGHT, Palette, Space
+from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.icon_button import IconButton, TextButton
-from ui.widgets.page_layout import ScrollColumn, announce, ask_first, plain_label
+from ui.widgets.page_layout import PageColumn, ProgressLine, announce, ask_first, plain_label
 from ui.widgets.state_pane import StatePane
 
 UNMEANT_SECONDS = 0.7  # within which a click was meant for what was there before
@@ -53,10 +52,7 @@ class DownloadRow(QFrame):
         self.line, self.problem = ElidedLabel(), plain_label(tone="problem")
         self.title.setProperty("tone", "strong")
         self.line.setProperty("tone", "caption")
-        self.bar = QProgressBar()
-        self.bar.setObjectName("downloadBar")
-        self.bar.setRange(0, 1_000)
-        self.bar.setTextVisible(False)
+        self.bar = ProgressLine()
         self.up, self.down = IconButton("up", tr("Earlier"), size=16), IconButton("down", tr("Later"), size=16)
         self.toggle = IconButton("pause", tr("Pause"), size=16)
         self.cancel = IconButton("close", tr("Cancel and remove what has arrived"), size=16)
@@ -89,11 +85,8 @@ class DownloadRow(QFrame):
         self.setAccessibleName(name)
         self.bar.setAccessibleName(tr("Progress of {title}", title=name))
         self.line.setText(download_line(download))
-        self.bar.setValue(round(share(download.progress) * 1_000))
-        tone = "calm" if download.phase in (*RESUMABLE, DownloadPhase.QUEUED) else "busy"
-        if tone != self.bar.property("tone"):
-            self.bar.setProperty("tone", tone)
-            self.bar.style().polish(self.bar)
+        rests = download.phase in (*RESUMABLE, DownloadPhase.QUEUED)
+        self.bar.show_share(share(download.progress), is_calm=rests)
         self.problem.setText(download.trouble.sentence if download.trouble is not None else "")
         self.problem.setVisible(download.trouble is not None)
         is_over = download.phase is DownloadPhase.DONE
@@ -172,14 +165,11 @@ class DownloadsView(QWidget):
         self.show_downloads(link.downloads)
 
     def _lay_out(self) -> None:
-        body = QWidget()
-        self._body = fill(QVBoxLayout(body), self.copies, spacing=Space.S)
-        self._column = fill(QVBoxLayout(), spacing=Space.S)
-        self._body.addLayout(self._column)
-        foot = fill(QHBoxLayout(), STRETCH, self.clear)
-        self._column.addLayout(foot)
-        self._column.addStretch()
-        self.area = ScrollColumn(body)
+        self.area = PageColumn()
+        self._column = fill(QVBoxLayout(), fill(QHBoxLayout(), STRETCH, self.clear), spacing=Space.S)
+        self.area.column.setSpacing(Space.S)
+        self.area.column.insertWidget(0, self.copies)
+        self.area.column.insertLayout(1, self._column)
         self.stack.addWidget(self.area)
         self.stack.addWidget(self.state)
         fill(QVBoxLayout(self), self.banner, (self.stack, 1), spacing=0, margins=0)
@@ -228,11 +218,6 @@ class DownloadsView(QWidget):
         self.state.set_palette(palette)
         for row in self.rows.values():
             row.set_palette(palette)
-
-    def resizeEvent(self, event: object) -> None:
-        """Keep the rows readable."""
-        side = max(Space.L, (self.width() - COLUMN) // 2)
-        self._body.setContentsMargins(side, Space.L, side, Space.L)
 
     def _make(self, download: Download) -> DownloadRow:
         row = DownloadRow(download)

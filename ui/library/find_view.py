@@ -8,7 +8,7 @@ from functools import partial
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from models.download.progress import DownloadPhase
 from models.formatting.figures import count
@@ -32,6 +32,7 @@ from ui.theme.icons import icon
 from ui.theme.layouts import against_reading, fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.fields import SearchField
 from ui.widgets.page_layout import announce
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
@@ -65,12 +66,7 @@ class FindView(QWidget):
         # The numbers of the questions whose answers are wanted.
         self._search = self._repository = self._recommendation = 0
         self._shown: str | None = None
-        self.field = QLineEdit()
-        self.field.setPlaceholderText(tr("Search the Hugging Face Hub"))
-        self.field.setAccessibleName(tr("Search the Hugging Face Hub"))
-        self.field.setClearButtonEnabled(True)
-        self._field_icon = QAction(self.field)
-        self.field.addAction(self._field_icon, QLineEdit.ActionPosition.LeadingPosition)
+        self.field = SearchField(tr("Search the Hugging Face Hub"))
         self.order = QToolButton()
         self.order.setProperty("kind", "speed")
         self.order.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -81,6 +77,7 @@ class FindView(QWidget):
         self.head = ElidedLabel()
         self.head.setProperty("tone", "section")
         self.list = RowList(tr("Models to find"))
+        self.field.down_pressed.connect(self.list.enter)
         self.foot = ElidedLabel()
         self.foot.setProperty("tone", "caption")
         self.state = StatePane()
@@ -145,7 +142,7 @@ class FindView(QWidget):
         """Draw for another palette."""
         for part in (self.list, self.state, self.pane):
             part.set_palette(palette)
-        self._field_icon.setIcon(icon("search", palette.muted, size=16))
+        self.field.set_palette(palette)
         self.order.setIcon(icon("down", palette.muted, size=12))
 
     # The list.

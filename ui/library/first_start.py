@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
-    QProgressBar,
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
@@ -37,7 +36,7 @@ from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton, TextButton
-from ui.widgets.page_layout import announce, file_dialog
+from ui.widgets.page_layout import ProgressLine, announce, file_dialog, style_as
 
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
 WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
@@ -232,10 +231,7 @@ class OfferedModel(QFrame):
             label.setProperty("tone", tone)
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
-        self.bar = QProgressBar()
-        self.bar.setObjectName("downloadBar")
-        self.bar.setRange(0, 1_000)
-        self.bar.setTextVisible(False)
+        self.bar = ProgressLine()
         self.button = QPushButton()
         self.button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         # Who goes on writing after a click must not press it again with each space.
@@ -267,6 +263,7 @@ class OfferedModel(QFrame):
             return
         n_bytes = f"≈ {size(row.n_bytes)}" if row.is_size_estimate else size(row.n_bytes)
         is_worth_it = row.drafted_rate is not None and row.drafted_rate > WORTH_IT * (row.rate or 0.0)
+        is_worth_it = is_worth_it and about(row.drafted_rate) != about(row.rate)
         drafted = tr("{drafted_rate} with its own drafts", drafted_rate=about(row.drafted_rate)) if is_worth_it else ""
         self.title.setText(row.title)
         self.speed.setText(joined(about(row.rate), drafted))
@@ -290,7 +287,7 @@ class OfferedModel(QFrame):
             return
         trouble = download.trouble
         self._say(_sentence_of(trouble) if trouble else download_line(download), is_problem=trouble is not None)
-        self.bar.setValue(round(share(download.progress) * 1_000))
+        self.bar.show_share(share(download.progress))
         number = download.number
         if download.phase in _AT_REST:
             self._offer(tr("Try again") if trouble else tr("Go on"), lambda: self.again_wanted.emit(number))
@@ -315,8 +312,7 @@ class OfferedModel(QFrame):
 
     def _say(self, words: str, *, is_problem: bool) -> None:
         self.state.setText(words)
-        self.state.setProperty("tone", "field problem" if is_problem else "caption")
-        self.state.style().polish(self.state)
+        style_as(self.state, "tone", "field problem" if is_problem else "caption")
 
 
 def _sentence_of(trouble: Trouble) -> str:

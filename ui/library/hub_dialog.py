@@ -6,19 +6,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from models.library import requests as ask
 from models.library.values import HubFacts, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
-from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
-from ui.widgets.page_layout import tell
+from ui.widgets.dialogs import Dialog, primary
+from ui.widgets.page_layout import ProblemLabel, plain_label
 
-WIDTH = 440
+SIZE = (440, 0)  # as high as what is in it
 NOTE = tr(
     "HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE in the environment go before what is set here. "
     "The token is kept in the system's keyring."
@@ -30,35 +30,22 @@ ORIGINS = {KEYRING: tr("the system keyring"), "Hugging Face's token file": tr("H
 NOBODY = tr("Not logged in.")
 
 
-class HubDialog(QDialog):
+class HubDialog(Dialog):
     """Shows and changes the Hub's settings."""
 
     changed = Signal()
 
     def __init__(self, link: LibraryLink, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(tr("Hub settings"), SIZE, parent)
         self._link = link
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Hub settings"))
-        width = scaled(WIDTH)
-        self.setFixedWidth(min(width, parent.width() - 2 * Space.L) if parent.width() > width // 2 else width)
         self.address, self.proxy, self.token = QLineEdit(), QLineEdit(), QLineEdit()
         self.address.setPlaceholderText("https://huggingface.co")
         self.proxy.setPlaceholderText(tr("Like the system"))
         self.token.setPlaceholderText(tr("Paste an access token: hf_…"))
         self.token.setEchoMode(QLineEdit.EchoMode.Password)
-        self.who, self.problem, note = QLabel(), QLabel(), QLabel(NOTE)
-        note.setProperty("tone", "caption")
-        self.who.setProperty("tone", "caption")
-        self.problem.setProperty("tone", "problem")
-        for label in (note, self.who, self.problem):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem.hide()
+        self.who, self.problem, note = plain_label(tone="caption"), ProblemLabel(), plain_label(NOTE, "caption")
         self.log_in, self.log_out = QPushButton(tr("Log in")), QPushButton(tr("Log out"))
-        self.save, self.close_button = QPushButton(tr("Save")), QPushButton(tr("Close"))
-        self.save.setProperty("kind", "primary")
-        self.save.setDefault(True)
+        self.save, self.close_button = primary(tr("Save")), QPushButton(tr("Close"))
         self._is_waiting, self._said = False, ""
         self.log_in.clicked.connect(lambda checked: self._on_log_in())
         self.log_out.clicked.connect(lambda: self._ask(ask.LogOut(), self._on_changed))
@@ -78,6 +65,7 @@ class HubDialog(QDialog):
             field.setAccessibleName(words)
             column.addWidget(label)
             column.addWidget(field)
+            column.addSpacing(Space.XS)
         row = fill(QHBoxLayout(), (self.who, 1), self.log_in, self.log_out)
         fill(column, row, note, self.problem)
         column.addSpacing(Space.S)
@@ -101,7 +89,7 @@ class HubDialog(QDialog):
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.who.setText(self._said)
-        tell(self.problem, trouble.sentence)
+        self.problem.say(trouble.sentence)
         self._fit()
 
     def _fit(self) -> None:

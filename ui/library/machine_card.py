@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.estimate.fit.summary import FitVerdict
 from models.library import requests as ask
@@ -13,7 +13,7 @@ from ui.language import tr
 from ui.library.labels import machine_facts
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.page_layout import plain_label, tell
+from ui.widgets.page_layout import ProblemLabel, ProgressLine, plain_label, style_as
 
 MEASURE, AGAIN = tr("Measure this machine"), tr("Measure this machine again")
 STOP = tr("Stop measuring")
@@ -30,25 +30,16 @@ class MachineCard(QWidget):
         self._is_measuring = self._was_stopped = False
         title = QLabel(tr("On this machine"))
         title.setProperty("tone", "section")
-        self.sentence, self.facts = QLabel(), FactsGrid()
-        self.sentence.setWordWrap(True)
-        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self.sentence, self.facts = plain_label(), FactsGrid()
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.measure, self.problem = QPushButton(MEASURE), QLabel()
+        self.measure, self.problem = QPushButton(MEASURE), ProblemLabel()
         self.measure.setToolTip(
             tr("How fast memory and processor are, in about ten seconds: speeds are predicted from it")
         )
         self.measure.clicked.connect(self._on_measure)
         self.stage = plain_label(tone="caption")
-        self.bar = QProgressBar()
-        self.bar.setAccessibleName(tr("Progress of the measurement"))
-        self.bar.setObjectName("downloadBar")
-        self.bar.setRange(0, 0)
-        self.bar.setTextVisible(False)
-        self.problem.setProperty("tone", "problem")
-        self.problem.setWordWrap(True)
-        self.problem.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem.hide()
+        self.bar = ProgressLine(tr("Progress of the measurement"))
+        self.bar.show_share(None)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(Space.XS)
@@ -115,7 +106,7 @@ class MachineCard(QWidget):
         self._show_measuring(False)
         self.look()
         if not self._was_stopped:
-            tell(self.problem, trouble.sentence)
+            self.problem.say(trouble.sentence)
 
     def _show_measuring(self, is_measuring: bool) -> None:
         self._is_measuring = is_measuring
@@ -125,5 +116,4 @@ class MachineCard(QWidget):
 
     def _say(self, words: str, tone: str) -> None:
         self.sentence.setText(words)
-        self.sentence.setProperty("tone", tone)
-        self.sentence.style().polish(self.sentence)
+        style_as(self.sentence, "tone", tone)

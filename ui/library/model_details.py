@@ -20,7 +20,7 @@ from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import WARNING, NoteCard
-from ui.widgets.page_layout import ScrollColumn, ask_first
+from ui.widgets.page_layout import ScrollColumn, ask_first, style_as
 
 TOY_NOTE = tr("A toy that comes with Slipstream, to try everything with. It is wrong about most things.")
 AGAIN, ON_ITS_WAY = tr("Download again"), tr("Show in downloads")
@@ -126,16 +126,14 @@ class ModelDetailsPane(ScrollColumn):
 
     def show_trouble(self, trouble: Trouble) -> None:
         """Say why something could not be done."""
-        self.note.setProperty("tone", "problem")
-        self.note.style().polish(self.note)
+        style_as(self.note, "tone", "problem")
         self.note.setText(trouble.sentence)
         self.note.show()
 
     def _note(self, row: ModelRow) -> None:
         text = row.problem or (TOY_NOTE if row.is_toy else "")
         tone = "problem" if row.problem else "muted"
-        self.note.setProperty("tone", tone)
-        self.note.style().polish(self.note)
+        style_as(self.note, "tone", tone)
         self.note.setText(text)
         self.note.setVisible(bool(text))
 

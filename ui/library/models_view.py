@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QAction, QHideEvent, QShowEvent
+from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLineEdit,
     QMenu,
     QPushButton,
     QStackedWidget,
@@ -26,11 +25,11 @@ from ui.library.labels import model_line, model_speed
 from ui.library.model_details import ModelDetailsPane
 from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings.settings_dialog import SettingsDialog
-from ui.theme.icons import icon
 from ui.theme.layouts import fill
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.fields import SearchField
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import choose_folder
 from ui.widgets.row_list import ListRow, RowList
@@ -62,12 +61,7 @@ class ModelsView(QWidget):
         self._to_show: str | None = None
         self._palette = LIGHT
         self._offered: str | None = None  # a folder is offered once
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText(tr("Filter models"))
-        self.filter.setAccessibleName(tr("Filter models"))
-        self.filter.setClearButtonEnabled(True)
-        self._filter_icon = QAction(self.filter)
-        self.filter.addAction(self._filter_icon, QLineEdit.ActionPosition.LeadingPosition)
+        self.filter = SearchField(tr("Filter models"))
         self.import_button = QPushButton(tr("Import folder…"))
         self.import_button.setToolTip(tr("Use the models of a folder where they are"))
         self.folders_button = TextButton(tr("Imported folders…"))
@@ -75,6 +69,7 @@ class ModelsView(QWidget):
         self.folders_button.hide()
         self.banner, self.notice = Banner(), Banner()
         self.list = RowList(tr("Models on this machine"))
+        self.filter.down_pressed.connect(self.list.enter)
         self.state = StatePane()
         self.stack = QStackedWidget()
         self.foot = ElidedLabel()
@@ -142,7 +137,7 @@ class ModelsView(QWidget):
         self._palette = palette
         for part in (self.list, self.state, self.banner, self.notice):
             part.set_palette(palette)
-        self._filter_icon.setIcon(icon("search", palette.muted, size=16))
+        self.filter.set_palette(palette)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Look at the folders while they are in view."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.safe_text import lines, one_line
 from models.library import requests as ask
@@ -16,7 +16,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import announce
+from ui.widgets.page_layout import ProgressLine, announce, style_as
 
 MOST_REFUSED = 4
 MOST_TESTED = 3
@@ -63,11 +63,7 @@ class PartnersCard(QWidget):
         self.wait = NoteCard(CALM, tr("Test anyway"))
         self.wait.button.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
         self._waits_for = ""
-        self.bar = QProgressBar()
-        self.bar.setAccessibleName(tr("Test of the pair"))
-        self.bar.setObjectName("downloadBar")
-        self.bar.setRange(0, 1_000)
-        self.bar.setTextVisible(False)
+        self.bar = ProgressLine(tr("Test of the pair"))
         self.stage = _words("caption")
         self.offers = QVBoxLayout()
         self._offered: list[QWidget] = []
@@ -261,7 +257,7 @@ class PartnersCard(QWidget):
         self._results.pop(name, None)
         self.stage.setText(tr("Starting…"))
         self._waits_for = ""
-        self.bar.setValue(0)
+        self.bar.show_share(0.0)
         self._show_test()
         self._link.ask(
             ask.TestPair(name),
@@ -278,7 +274,7 @@ class PartnersCard(QWidget):
             return  # what comes later is of before
         self._waits_for = WAITING.get(step.stage, "")
         self.stage.setText(STAGES.get(step.stage, "").format(one_line(step.partner)))
-        self.bar.setValue(round(step.share * 1_000))
+        self.bar.show_share(step.share)
         self._show_test()
 
     def _on_tested(self, problem: str = "") -> None:
@@ -295,8 +291,7 @@ class PartnersCard(QWidget):
 
     def _say_result(self, name: str, words: str, tone: str = "muted") -> None:
         self._results[name] = words
-        self.result.setProperty("tone", tone)
-        self.result.style().polish(self.result)
+        style_as(self.result, "tone", tone)
         self._show_test()
 
     def _show_test(self) -> None:

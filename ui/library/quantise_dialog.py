@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
-    QDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QProgressBar,
     QPushButton,
     QStackedWidget,
     QVBoxLayout,
@@ -25,10 +23,11 @@ from ui.library.labels import joined, quantise_line, share, size
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
+from ui.widgets.dialogs import Dialog
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import open_size, plain_label, tell
+from ui.widgets.page_layout import ProblemLabel, ProgressLine, plain_label, style_as
 from ui.widgets.row_list import ListRow, RowList
 
 
@@ -44,11 +43,7 @@ class QuantiseRow(QFrame):
         self.title, self.line, self.problem = ElidedLabel(), ElidedLabel(), plain_label(tone="")
         self.title.setProperty("tone", "strong")
         self.line.setProperty("tone", "caption")
-        self.bar = QProgressBar()
-        self.bar.setAccessibleName(tr("Making of the copy"))
-        self.bar.setObjectName("downloadBar")
-        self.bar.setRange(0, 1_000)
-        self.bar.setTextVisible(False)
+        self.bar = ProgressLine(tr("Making of the copy"))
         self.cancel = IconButton("close", tr("Cancel"), size=16)
         self.cancel.clicked.connect(lambda: self.cancel_wanted.emit(self.quantising.number))
         head = fill(QHBoxLayout(), (self.title, 1), self.cancel, spacing=0)
@@ -63,12 +58,9 @@ class QuantiseRow(QFrame):
         self.title.setToolTip(in_tip(quantising.name))
         self.setAccessibleName(quantising.name)
         self.line.setText(quantise_line(quantising))
-        self.bar.setValue(round(share(quantising.progress) * 1_000))
-        self.bar.setProperty("tone", "calm" if quantising.phase is QuantisePhase.QUEUED else "busy")
-        self.bar.style().polish(self.bar)
+        self.bar.show_share(share(quantising.progress), is_calm=quantising.phase is QuantisePhase.QUEUED)
         self.bar.setVisible(not quantising.is_over)
-        self.problem.setProperty("tone", "problem" if quantising.problem else "caption")
-        self.problem.style().polish(self.problem)
+        style_as(self.problem, "tone", "problem" if quantising.problem else "caption")
         words = quantising.problem or quantising.notice or ""
         self.problem.setText(words)
         self.problem.setVisible(bool(words))
@@ -81,7 +73,7 @@ class QuantiseRow(QFrame):
         self.cancel.set_palette(palette)
 
 
-WIDTH, HEIGHT = 520, 600
+SIZE = (520, 600)
 FOLLOWED_HEIGHT = 280
 LOSES = tr(
     "{model} is quantised already ({type}): quantised again it loses more than the original would when it is quantised "
@@ -91,28 +83,25 @@ _CENTRE = RowList.ScrollHint.PositionAtCenter
 GOES_ON = tr("It goes on when you close this, and is under Downloads. When you quit Slipstream, it ends.")
 
 
-class QuantiseDialog(QDialog):
+class QuantiseDialog(Dialog):
     """Offers types, begins, and follows what was begun. Closing it does not end that."""
 
     shown_wanted = Signal(str)  # the name of a model that was made
 
     def __init__(self, link: LibraryLink, model: str, palette: Palette, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(tr("Make a smaller copy"), SIZE, parent)
         self._link, self._model, self._palette = link, model, palette
         self.offer: QuantiseOffer | None = None
         self._number: int | None = None
         self._was_told = False  # that it is there: the answer and the news may come in either order
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Make a smaller copy"))
-        open_size(self, WIDTH, HEIGHT, parent)
         self._height = self.height()
-        self.title, self.about = QLabel(tr("Make a smaller copy")), QLabel(model)
+        self.title, self.about = plain_label(tr("Make a smaller copy"), "title"), plain_label(model, "caption")
         self.list = RowList(tr("Types, the best first"))
         self.list.setObjectName("framedList")
         self.list.set_palette(palette)
         self.warning, self.anyway = QFrame(), CheckField(tr("Make it all the same"))
-        self.name, self.room, self.problem = QLineEdit(), QLabel(), QLabel()
-        self.goes_on = QLabel(GOES_ON)
+        self.name, self.room, self.problem = QLineEdit(), plain_label(tone="caption"), ProblemLabel()
+        self.goes_on = plain_label(GOES_ON, "caption")
         self.row = QuantiseRow(Quantising(0, model, "", ""))
         self.row.set_palette(palette)
         self.row.cancel.hide()
@@ -129,22 +118,11 @@ class QuantiseDialog(QDialog):
         self._ask_offer()
 
     def _dress(self) -> None:
-        for label, tone in (
-            (self.title, "title"),
-            (self.about, "caption"),
-            (self.room, "caption"),
-            (self.problem, "problem"),
-            (self.goes_on, "caption"),
-        ):
-            label.setProperty("tone", tone)
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
         for button in (self.make, self.show_it):
             button.setProperty("kind", "primary")
         self.name.setAccessibleName(tr("Name of the copy"))
         self.warning.setObjectName("warningNote")
         self.warning.hide()
-        self.problem.hide()
 
     def _lay_out(self) -> None:
         self._warning_text = plain_label(tone="")
@@ -241,8 +219,7 @@ class QuantiseDialog(QDialog):
                 free=free,
             )
         self.room.setText(room)
-        self.room.setProperty("tone", "caption" if has_room else "problem")
-        self.room.style().polish(self.room)
+        style_as(self.room, "tone", "caption" if has_room else "problem")
 
     def _begin(self) -> None:
         target = self.target
@@ -318,7 +295,7 @@ class QuantiseDialog(QDialog):
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._show_choice()
-        tell(self.problem, trouble.sentence)
+        self.problem.say(trouble.sentence)
 
 
 def _row(target: QuantiseTarget) -> ListRow:

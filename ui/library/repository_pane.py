@@ -30,7 +30,7 @@ from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, plain_label
+from ui.widgets.page_layout import ScrollColumn, plain_label, style_as
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 
@@ -187,8 +187,7 @@ class RepositoryPane(QWidget):
     def _say_recommendation(self, words: str) -> None:
         self.recommendation.setText(words)
         self.recommendation.setVisible(bool(words))
-        self.recommendation.setProperty("tone", "strong" if self._recommended else "muted")
-        self.recommendation.style().polish(self.recommendation)
+        style_as(self.recommendation, "tone", "strong" if self._recommended else "muted")
 
     def show_judgement(self, judged: RemoteFitReport) -> None:
         """Show what a model would be here, if it is still of interest."""
@@ -346,8 +345,7 @@ class RepositoryPane(QWidget):
     def _say(self, words: str, tone: str) -> None:
         self.advice.setText(words)
         self.advice.setVisible(bool(words))
-        self.advice.setProperty("tone", tone)
-        self.advice.style().polish(self.advice)
+        style_as(self.advice, "tone", tone)
 
     def _on_download(self) -> None:
         model = self._chosen()

@@ -17,7 +17,7 @@ from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import PageColumn, plain_label, tell
+from ui.widgets.page_layout import PageColumn, ProblemLabel
 
 LOG_MS, LOG_LINES = 3_000, 100
 PHASES = {
@@ -37,14 +37,13 @@ class ActivityView(PageColumn):
     def __init__(self, api: Api, watch: ServerWatch, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._api, self._watch = api, watch
-        self.problem = plain_label(tone="problem")
-        self.problem.hide()
+        self.problem = ProblemLabel()
         section = self.add_section(tr("Now"), tr("Who asks, how urgent it is, and how fast the reply comes."))
         section.addWidget(self.problem)
         self.requests = ActionRows(tr("Requests"), tr("Nothing runs or waits."))
         self.requests.wanted.connect(lambda key, action: self._ask("DELETE", f"/slipstream/requests/{key}"))
         section.addWidget(self.requests)
-        section = self.add_section(tr("Models in memory"), tr("A model that a program names is loaded by itself."))
+        section = self.add_section(tr("Models in memory"), tr("A model is loaded as soon as a program asks for it."))
         self.models = ActionRows(tr("Models in memory"), tr("No model is loaded."))
         self.models.wanted.connect(self._on_model_wanted)
         section.addWidget(self.models)
@@ -99,7 +98,7 @@ class ActivityView(PageColumn):
         self._api.ask(method, path, body, lambda found: self.problem.hide(), self._say)
 
     def _say(self, sentence: str) -> None:
-        tell(self.problem, sentence)
+        self.problem.say(sentence)
         self.ensureWidgetVisible(self.problem)
 
     def _show_choices(self, models: tuple[ModelChoice, ...]) -> None:

@@ -8,29 +8,31 @@ from urllib.parse import quote
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from core.values.addresses import origins_of
 from core.values.errors import BadOption
 from ui.client.api import Api, ServerState
 from ui.client.server_watch import ServerWatch
 from ui.language import day, tr
+from ui.platform.desktop_notices import has_tray
 from ui.server.endpoint import Endpoint, EndpointState
 from ui.server.snippets import Address, snippets
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.fields import CheckField, ChoiceField, CopyLine, WholeField
+from ui.widgets.fields import CheckField, ChoiceField, CopyLine, FieldGrid, WholeField
 from ui.widgets.icon_button import TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
-from ui.widgets.page_layout import PageColumn, ask_first, plain_label, tell
+from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, plain_label
 
-OFF = tr("Off: only this window uses the models.")
+OFF, ON = tr("Off: only this window uses the models."), tr("On while this window is open.")
 LAN = tr(
     "Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow "
     "this only in a network that you trust."
 )
-LABELS = 84  # pixels, the longest word before a field
+PORT_WIDTH = 76
 _LINES = 16  # of a snippet that are shown at once: as many as the second longest has
 
 
@@ -45,6 +47,7 @@ class ConnectView(PageColumn):
         self._add_snippets()
         self._add_keys()
         endpoint.changed.connect(self._show_endpoint)
+        endpoint.kept.changed.connect(lambda name: self._show_staying() if name == "keepsRunning" else None)
         watch.state_changed.connect(self._on_state)
         self._show_endpoint(endpoint.state)
 
@@ -57,12 +60,16 @@ class ConnectView(PageColumn):
         self.lan = CheckField(tr("Also from other machines in this network"))
         self.lan.toggled.connect(self._on_changed)
         self.lan_note, self.problem = NoteCard(WARNING), NoteCard(WARNING)
+        self.stays = CheckField(tr("Also while the window is closed"))
+        self.stays.setToolTip(tr("Closing it leaves an icon in the tray"))
+        self.stays.toggled.connect(lambda is_on: self._endpoint.kept.keep("keepsRunning", is_on))
         self.problem.button.clicked.connect(self._on_way_out)
         self.address, self.outside = CopyLine(tr("Address")), CopyLine(tr("Address in the network"))
         self.key = CopyLine(tr("Key"), is_secret=True)
         self.port = WholeField(tr("Port"))
         self.port.setRange(1_024, 65_535)
-        self.port.setFixedWidth(scaled(76))
+        self.port.setAlignment(Qt.AlignmentFlag.AlignLeft)  # as the lines around it
+        self.port.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.port.setToolTip(tr("Programs keep the address: change it only where another program has this port"))
         self.port.editingFinished.connect(self._on_changed)
         self.origins = QLineEdit()
@@ -72,48 +79,28 @@ class ConnectView(PageColumn):
             tr("Pages of these addresses may use the server from a browser, with the key; several with commas")
         )
         self.origins.editingFinished.connect(self._on_changed)
-        self.origins_problem = plain_label(tone="problem")
-        self.origins_problem.hide()
+        self.origins_problem = ProblemLabel()
         self.new_key = TextButton(tr("New key"))
         self.new_key.setToolTip(tr("Make another key; programs that have the old one are refused"))
         self.new_key.clicked.connect(self._ask_for_new_key)
         self.grid = QWidget()
-        grid = QGridLayout(self.grid)
-        grid.setContentsMargins(0, Space.XS, 0, Space.XS)
-        grid.setHorizontalSpacing(Space.M)
-        grid.setColumnMinimumWidth(0, LABELS)
+        grid = FieldGrid()
         self._lines = (
-            (QLabel(tr("Address")), self.address),
-            (QLabel(tr("In the network")), self.outside),
-            (QLabel(tr("Key")), self.key),
+            (grid.add(tr("Address"), self.address), self.address),
+            (grid.add(tr("In the network"), self.outside), self.outside),
+            (grid.add(tr("Key"), self.key, self.new_key), self.key),
         )
-        keys = QHBoxLayout()
-        keys.setSpacing(Space.XS)
-        keys.addWidget(self.key, 1)
-        keys.addWidget(self.new_key)
-        for at, (label, line) in enumerate(self._lines):
-            label.setProperty("tone", "caption")
-            grid.addWidget(label, at, 0)
-            if line is self.key:
-                grid.addLayout(keys, at, 1)
-            else:
-                grid.addWidget(line, at, 1)
-        port_label = QLabel(tr("Port"))
-        port_label.setProperty("tone", "caption")
-        pages_label = QLabel(tr("Web pages"))
-        pages_label.setProperty("tone", "caption")
-        grid.addWidget(port_label, 3, 0)
-        grid.addWidget(self.port, 3, 1, Qt.AlignmentFlag.AlignLeft)
-        grid.addWidget(pages_label, 4, 0)
-        grid.addWidget(self.origins, 4, 1)
-        grid.addWidget(self.origins_problem, 5, 1)
-        self.off = plain_label(OFF, "caption")
-        for widget in (self.switch, self.off, self.problem, self.grid, self.lan, self.lan_note):
+        grid.add(tr("Port"), self.port)
+        grid.add(tr("Web pages"), self.origins)
+        grid.addWidget(self.origins_problem, grid.rowCount(), 1)
+        fill(QVBoxLayout(self.grid), grid, margins=(0, Space.XS, 0, Space.XS))
+        self.how = plain_label(OFF, "caption")
+        for widget in (self.switch, self.how, self.problem, self.grid, self.lan, self.lan_note, self.stays):
             section.addWidget(widget)
 
     def _add_snippets(self) -> None:
         section = self.add_section(
-            tr("What to enter"), tr("With this server's address, key and model: copy it as it is.")
+            tr("Connect a program"), tr("With this server's address, key and model: copy it as it is.")
         )
         self.client = ChoiceField(tr("Client"))
         self.client.setToolTip(tr("The program that is to use this server"))
@@ -130,7 +117,7 @@ class ConnectView(PageColumn):
         self.place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.text = QPlainTextEdit(readOnly=True)
         self.text.setObjectName("snippet")
-        self.text.setAccessibleName(tr("What to enter"))
+        self.text.setAccessibleName(tr("What to enter there"))
         self.text.setTabChangesFocus(True)
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         section.addLayout(row)
@@ -139,7 +126,7 @@ class ConnectView(PageColumn):
 
     def _add_keys(self) -> None:
         section = self.add_section(
-            tr("Keys of others"),
+            tr("Keys for others"),
             tr("A key of its own for each person or machine, so that one can be taken back alone."),
         )
         self.key_rows = ActionRows(tr("Keys"), tr("No keys yet."))
@@ -158,8 +145,7 @@ class ConnectView(PageColumn):
         self._new = ""
         self.made = NoteCard(CALM, tr("Copy the key"))
         self.made.button.clicked.connect(self._on_copy_key)
-        self.key_problem = plain_label(tone="problem")
-        self.key_problem.hide()
+        self.key_problem = ProblemLabel()
         for widget in (self.made, self.key_rows, self.key_problem):
             section.addWidget(widget)
         section.addLayout(row)
@@ -173,6 +159,7 @@ class ConnectView(PageColumn):
         """Draw for another palette."""
         for line in (self.address, self.outside, self.key):
             line.set_palette(palette)
+        self.port.setFixedWidth(scaled(PORT_WIDTH))
         self._fit_text()
 
     # The port.
@@ -198,7 +185,7 @@ class ConnectView(PageColumn):
         try:
             found = origins_of(one for one in re.split(r"[,\s]+", self.origins.text()) if one)
         except BadOption as error:
-            tell(self.origins_problem, error.message)
+            self.origins_problem.say(error.message)
             return self._endpoint.state.origins
         self.origins_problem.hide()
         return found
@@ -212,7 +199,7 @@ class ConnectView(PageColumn):
             self.origins.setText(", ".join(state.origins))
         self._is_filling = False
         self._show_problem(state)
-        self.off.setVisible(not state.is_open)
+        self._show_staying()
         self.grid.setVisible(state.is_open or bool(state.problem))
         self.lan.setVisible(state.is_open)
         self.lan_note.say(LAN if state.is_open and state.is_lan else "")
@@ -225,6 +212,14 @@ class ConnectView(PageColumn):
             line.setVisible(bool(line.field.text()))
         self.new_key.setVisible(state.is_open)
         self._show_snippet()
+
+    def _show_staying(self) -> None:
+        """Say for how long it is on: an editor that works with it does not see that a window was closed."""
+        is_open, stays = self._endpoint.state.is_open, self._endpoint.kept.keeps_running
+        self.stays.setChecked(stays)
+        self.stays.setVisible(is_open and has_tray())
+        self.how.setText(ON if is_open else OFF)
+        self.how.setVisible(not (is_open and stays and has_tray()))
 
     def _show_problem(self, state: EndpointState) -> None:
         """Say why it is shut, with what can mend that."""
@@ -266,7 +261,8 @@ class ConnectView(PageColumn):
     def _fit_text(self) -> None:
         self.text.ensurePolished()  # the style sheet sets its font, also while it is hidden
         n_lines = min(self.text.blockCount(), _LINES)
-        self.text.setFixedHeight(n_lines * self.text.fontMetrics().lineSpacing() + 2 * Space.M)
+        line = self.text.blockBoundingRect(self.text.document().firstBlock()).height()  # may be more than the font's
+        self.text.setFixedHeight(round(n_lines * line) + 2 * Space.M)
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text.toPlainText())
@@ -308,7 +304,7 @@ class ConnectView(PageColumn):
         )
 
     def _say_key_problem(self, sentence: str) -> None:
-        tell(self.key_problem, sentence)
+        self.key_problem.say(sentence)
 
 
 def _key_row(key: dict[str, Any]) -> ActionRow:

@@ -52,7 +52,7 @@ class Endpoint(QObject):
 
     def __init__(self, api: Api, kept: WindowSettings, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._api, self._kept = api, kept
+        self._api, self.kept = api, kept
         is_wanted, is_lan = (kept.is_on(name, usually=False) for name in ("endpoint", "endpointLan"))
         port = str(kept.value("endpointPort"))
         origins = tuple(str(kept.value("endpointOrigins") or "").split())
@@ -66,10 +66,10 @@ class Endpoint(QObject):
     ) -> None:
         """Open or shut the port, now and at the next start."""
         self._wanted = EndpointState(is_open, is_lan, port, origins=origins)
-        self._kept.keep("endpoint", is_open)
-        self._kept.keep("endpointLan", is_lan)
-        self._kept.keep("endpointPort", port)
-        self._kept.keep("endpointOrigins", " ".join(origins))
+        self.kept.keep("endpoint", is_open)
+        self.kept.keep("endpointLan", is_lan)
+        self.kept.keep("endpointPort", port)
+        self.kept.keep("endpointOrigins", " ".join(origins))
         self._tell(new_key)
 
     def try_again(self) -> None:

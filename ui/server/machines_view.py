@@ -6,21 +6,22 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.figures import size
 from models.formatting.program import PROGRAM
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
-from ui.server.connect_view import LABELS
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.fields import CopyLine
-from ui.widgets.page_layout import PageColumn, ask_first, plain_label, tell
+from ui.widgets.fields import CopyLine, FieldGrid
+from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, plain_label
 
 WORKER = "rpc://"
+REMOTES, WORKERS = "/slipstream/remotes", "/slipstream/workers"  # the server's routes
 HOW_TO_LEND = tr(
     "A worker is another machine with Slipstream that lends its memory and its GPU to a model that fits neither "
     "machine alone. In a terminal there, in Slipstream's folder, this command prints its address and a token:"
@@ -33,8 +34,68 @@ TRYING = tr("Trying it…")
 LEND = f"{PROGRAM} worker --host ADDRESS-OF-THAT-MACHINE"
 
 
+class MachineForm(QWidget):
+    """Asks for what the server has to know of a machine, and lets it try and keep that; what it refuses stays here."""
+
+    added = Signal()
+
+    def __init__(self, api: Api, path: str, button: str, tip: str, needs: str) -> None:
+        """``path`` is the server's, for what is entered; ``needs`` is said where a field that must be filled is not."""
+        super().__init__()
+        self._api, self._path, self._button, self._needs = api, path, button, needs
+        self.fields: dict[str, QLineEdit] = {}
+        self._optional = set[str]()
+        self._grid = FieldGrid()
+        self.add = QPushButton(button)
+        self.add.setToolTip(tip)
+        self.add.clicked.connect(self._on_add)
+        self.problem = ProblemLabel()
+        foot = fill(QHBoxLayout(), self.add, STRETCH)
+        fill(QVBoxLayout(self), self._grid, self.problem, foot, spacing=Space.S, margins=0)
+
+    def add_field(
+        self, name: str, words: str, said: str, example: str, *, is_secret: bool = False, is_optional: bool = False
+    ) -> None:
+        """Ask for ``name``, as the server calls it; ``said`` is what a screen reader says in place of ``words``."""
+        field = self.fields[name] = QLineEdit()
+        field.setPlaceholderText(example)
+        field.setAccessibleName(said)
+        field.returnPressed.connect(self._on_add)
+        if is_secret:
+            field.setEchoMode(QLineEdit.EchoMode.Password)
+        if is_optional:
+            self._optional.add(name)
+        self._grid.add(words, field)
+
+    def say(self, sentence: str) -> None:
+        """Say what went wrong; "" for nothing."""
+        self.problem.say(sentence)
+
+    def _on_add(self) -> None:
+        entered = {name: field.text().strip() for name, field in self.fields.items()}
+        if not all(entered[name] for name in entered if name not in self._optional):
+            self.say(self._needs)
+            return
+        self.say("")
+        self.add.setEnabled(False)
+        self.add.setText(TRYING)
+        body = {name: text or None for name, text in entered.items()}
+        self._api.ask("POST", self._path, body, self._on_added, self._on_answer)
+
+    def _on_added(self, found: dict[str, Any]) -> None:
+        self._on_answer()
+        for field in self.fields.values():
+            field.clear()
+        self.added.emit()
+
+    def _on_answer(self, refusal: str = "") -> None:
+        self.add.setEnabled(True)
+        self.add.setText(self._button)
+        self.say(refusal)
+
+
 class MachinesView(PageColumn):
-    """Lists remote servers, adds and removes them, and says how a worker is used."""
+    """Lists remote servers and workers, adds and removes them, and says how a worker is used."""
 
     def __init__(self, api: Api, watch: ServerWatch, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,62 +109,35 @@ class MachinesView(PageColumn):
         )
         self.remotes = ActionRows(tr("Other servers"), tr("None yet: add one by its address."))
         self.remotes.wanted.connect(self._on_wanted)
-        self.name, self.url, self.key = QLineEdit(), QLineEdit(), QLineEdit()
-        self.key.setEchoMode(QLineEdit.EchoMode.Password)
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(Space.M)
-        grid.setColumnMinimumWidth(0, LABELS)
-        rows = (
-            (tr("Name"), self.name, tr("A name of your choice, as rack")),
-            (tr("Address"), self.url, "http://192.168.1.20:8642/v1"),
-            (tr("Key"), self.key, tr("Empty where it needs none")),
-        )
-        for at, (words, field, example) in enumerate(rows):
-            label = QLabel(words)
-            label.setProperty("tone", "caption")
-            label.setBuddy(field)
-            field.setPlaceholderText(example)
-            field.setAccessibleName(tr("{words} of the other server", words=words))
-            field.returnPressed.connect(self._on_add)
-            grid.addWidget(label, at, 0)
-            grid.addWidget(field, at, 1)
-        self.add = QPushButton(tr("Add this server"))
-        self.add.setToolTip(tr("Ask the server for its models, and keep it"))
-        self.add.clicked.connect(self._on_add)
-        self.problem = plain_label(tone="problem")
-        self.problem.hide()
-        foot = fill(QHBoxLayout(), self.add, STRETCH)
-        fill(section, self.remotes, grid, self.problem, foot)
+        self.server = MachineForm(
+            api, REMOTES, tr("Add this server"), tr("Ask the server for its models, and keep it"),
+            tr("A server needs a name and an address."),
+        )  # fmt: skip
+        url = "http://192.168.1.20:8642/v1"
+        self.server.add_field("name", tr("Name"), tr("Name of the other server"), tr("A name of your choice, as rack"))
+        self.server.add_field("url", tr("Address"), tr("Address of the other server"), url)
+        self.server.add_field(
+            "key", tr("Key"), tr("Key of the other server"), tr("Empty where it needs none"), is_secret=True,
+            is_optional=True,
+        )  # fmt: skip
+        fill(section, self.remotes, self.server)
         section = self.add_section(tr("Workers"), HOW_TO_LEND)
         self.lend = CopyLine(tr("Command for the worker"))
         self.lend.show_text(LEND)
         self.workers = ActionRows(tr("Workers"), tr("None yet: add one by its address and its token."))
         self.workers.wanted.connect(self._on_worker_wanted)
-        self.worker, self.token = QLineEdit(), QLineEdit()
-        self.token.setEchoMode(QLineEdit.EchoMode.Password)
-        form = QGridLayout()
-        form.setHorizontalSpacing(Space.M)
-        form.setColumnMinimumWidth(0, LABELS)
-        fields = (
-            (tr("Address"), self.worker, "rpc://192.168.1.20:8643"),
-            (tr("Token"), self.token, tr("As it is shown there")),
+        self.worker = MachineForm(
+            api, WORKERS, tr("Add this worker"), tr("Try the worker with its token, and keep both"),
+            tr("A worker needs an address and its token."),
+        )  # fmt: skip
+        at = "rpc://192.168.1.20:8643"
+        self.worker.add_field("address", tr("Address"), tr("Address of the worker"), at)
+        self.worker.add_field(
+            "token", tr("Token"), tr("Token of the worker"), tr("As it is shown there"), is_secret=True
         )
-        for at, (words, field, example) in enumerate(fields):
-            label = QLabel(words)
-            label.setProperty("tone", "caption")
-            label.setBuddy(field)
-            field.setPlaceholderText(example)
-            field.setAccessibleName(tr("{words} of the worker", words=words))
-            field.returnPressed.connect(self._on_add_worker)
-            form.addWidget(label, at, 0)
-            form.addWidget(field, at, 1)
-        self.add_worker = QPushButton(tr("Add this worker"))
-        self.add_worker.setToolTip(tr("Try the worker with its token, and keep both"))
-        self.add_worker.clicked.connect(self._on_add_worker)
-        self.worker_problem = plain_label(tone="problem")
-        self.worker_problem.hide()
-        foot = fill(QHBoxLayout(), self.add_worker, STRETCH)
-        fill(section, self.lend, plain_label(HOW_TO_USE), self.workers, form, self.worker_problem, foot)
+        fill(section, self.lend, plain_label(HOW_TO_USE), self.workers, self.worker)
+        for form in (self.server, self.worker):
+            form.added.connect(self.look)
         self._remotes: list[dict[str, Any]] = []
         self._found: list[dict[str, Any]] = []
         self._lent: list[str] = []  # devices of workers that the loaded model uses
@@ -111,8 +145,8 @@ class MachinesView(PageColumn):
 
     def look(self) -> None:
         """Ask for the servers and workers, and whether they answer."""
-        self._api.ask("GET", "/slipstream/remotes", None, self._on_remotes, self._say)
-        self._api.ask("GET", "/slipstream/workers", None, self._on_workers, self._say_of_worker)
+        self._api.ask("GET", REMOTES, None, self._on_remotes, self.server.say)
+        self._api.ask("GET", WORKERS, None, self._on_workers, self.worker.say)
 
     def show_state(self, found: dict[str, Any]) -> None:
         """Show which workers the loaded model uses."""
@@ -129,49 +163,24 @@ class MachinesView(PageColumn):
         self.remotes.show_rows([_remote_row(one) for one in self._remotes])
         self._watch.look_at_models()
 
-    def _on_add(self) -> None:
-        name, url, key = (field.text().strip() for field in (self.name, self.url, self.key))
-        if not name or not url:
-            self._say(tr("A server needs a name and an address."))
-            return
-        self.problem.hide()
-        self.add.setEnabled(False)
-        self.add.setText(TRYING)
-        body = {"name": name, "url": url, "key": key or None}
-        self._api.ask("POST", "/slipstream/remotes", body, self._on_added, self._on_not_added)
-
-    def _may_add(self) -> None:
-        self.add.setEnabled(True)
-        self.add.setText(tr("Add this server"))
-
-    def _on_added(self, found: dict[str, Any]) -> None:
-        self._may_add()
-        for field in (self.name, self.url, self.key):
-            field.clear()
-        self.look()
-
-    def _on_not_added(self, sentence: str) -> None:
-        self._may_add()
-        self._say(sentence)
-
     def _on_wanted(self, name: str, action: str) -> None:
-        path = f"/slipstream/remotes/{quote(name, safe='')}"
+        path = f"{REMOTES}/{quote(name, safe='')}"
         if action == tr("Remove"):
             ask_first(
                 self,
                 tr("Remove {name}?", name=name),
                 tr("Its models leave the list, and its key is forgotten. Nothing changes on that server."),
                 action,
-                lambda: self._api.ask("DELETE", path, None, lambda found: self.look(), self._say),
+                lambda: self._api.ask("DELETE", path, None, lambda found: self.look(), self.server.say),
             )
         else:
-            self.problem.hide()
+            self.server.say("")
             rows = [_remote_row(one, is_tried=one.get("name") == name) for one in self._remotes]
             self.remotes.show_rows(rows)
             self._api.ask("POST", f"{path}/test", {}, lambda found: self.look(), self._on_not_tried)
 
     def _on_not_tried(self, sentence: str) -> None:
-        self._say(sentence)
+        self.server.say(sentence)
         self.remotes.show_rows([_remote_row(one) for one in self._remotes])
 
     # Workers.
@@ -193,52 +202,21 @@ class MachinesView(PageColumn):
     def _uses(self, address: str) -> bool:
         return any(device.startswith(f"{address}/") for device in self._lent)
 
-    def _on_add_worker(self) -> None:
-        address, token = self.worker.text().strip(), self.token.text().strip()
-        if not address or not token:
-            self._say_of_worker(tr("A worker needs an address and its token."))
-            return
-        self.worker_problem.hide()
-        self.add_worker.setEnabled(False)
-        self.add_worker.setText(TRYING)
-        body = {"address": address, "token": token}
-        self._api.ask("POST", "/slipstream/workers", body, self._on_worker_added, self._on_worker_refused)
-
-    def _on_worker_added(self, found: dict[str, Any]) -> None:
-        self._may_add_worker()
-        for field in (self.worker, self.token):
-            field.clear()
-        self.look()
-
-    def _on_worker_refused(self, sentence: str) -> None:
-        self._may_add_worker()
-        self._say_of_worker(sentence)
-
-    def _may_add_worker(self) -> None:
-        self.add_worker.setEnabled(True)
-        self.add_worker.setText(tr("Add this worker"))
-
     def _on_worker_wanted(self, address: str, action: str) -> None:
         if action == tr("Remove"):
             place = quote(address.removeprefix(WORKER), safe="")
-            path, done = f"/slipstream/workers/{place}", lambda found: self.look()
+            path, done = f"{WORKERS}/{place}", lambda found: self.look()
             ask_first(
                 self,
                 tr("Remove {name}?", name=address),
                 tr("Its token is forgotten. Nothing changes on that machine."),
                 action,
-                lambda: self._api.ask("DELETE", path, None, done, self._say_of_worker),
+                lambda: self._api.ask("DELETE", path, None, done, self.worker.say),
             )
         else:
-            self.worker_problem.hide()
+            self.worker.say("")
             self._show_workers(tried=address)
             self.look()
-
-    def _say_of_worker(self, sentence: str) -> None:
-        tell(self.worker_problem, sentence)
-
-    def _say(self, sentence: str) -> None:
-        tell(self.problem, sentence)
 
 
 def _worker_row(one: dict[str, Any], model: str) -> ActionRow:

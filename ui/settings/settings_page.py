@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLineEdit,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -35,11 +34,11 @@ from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
 from ui.theme.layouts import fill
 from ui.theme.text_size import PERCENTS
-from ui.theme.tokens import ACCENTS, COLUMN, TOP_BAR, Palette, Space
+from ui.theme.tokens import ACCENTS, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
-from ui.widgets.fields import ChoiceField
+from ui.widgets.fields import ChoiceField, SearchField
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import ScrollColumn, ask_first, choose_folder
+from ui.widgets.page_layout import PageColumn, ask_first, choose_folder
 from ui.widgets.state_pane import StatePane
 
 THEMES = (
@@ -48,7 +47,6 @@ THEMES = (
     (ThemeChoice.DARK.value, tr("Dark")),
     (ThemeChoice.CONTRAST.value, tr("High contrast")),
 )
-SCROLL_BAR = 12  # as in the style sheet
 ACCENT_NAMES = {
     "Teal": tr("Teal"), "Blue": tr("Blue"), "Violet": tr("Violet"), "Rose": tr("Rose"), "Amber": tr("Amber"),
     "Graphite": tr("Graphite"),
@@ -80,14 +78,8 @@ class SettingsPage(QWidget):
         self._gui = GuiThread(self)
         self._models_folder = ""
         self._imported: list[SettingLine] = []
-        self.search = QLineEdit()
-        self.search.setPlaceholderText(tr("Search settings"))
-        self.search.setAccessibleName(tr("Search settings"))
-        self.search.setClearButtonEnabled(True)
-        self._search_icon = QAction(self.search)
-        self.search.addAction(self._search_icon, QLineEdit.ActionPosition.LeadingPosition)
-        self._body = QWidget()
-        self.area = ScrollColumn(self._body)
+        self.search = SearchField(tr("Search settings"))
+        self.area = PageColumn()
         self.banner, self.state, self.stack = Banner(), StatePane(), QStackedWidget()
         self.engine_note = NoteCard(CALM, tr("Restart the server"))
         self.sections: list[SettingSection] = []
@@ -120,63 +112,53 @@ class SettingsPage(QWidget):
         for add in (self._add_looks, self._add_folders, self._add_system, self._add_engine, self._add_the_rest):
             add()
             yield True
-        self._column.addStretch()
         self._connect_signals()
         self._dress(self._appearance.palette)
+        self._show_looks()
         self._show_engine_note()
 
     def _lay_out(self) -> None:
         top = QFrame()
         top.setObjectName("topBar")
         top.setFixedHeight(TOP_BAR)
-        bar = QHBoxLayout(top)
-        bar.setContentsMargins(Space.XL, 0, Space.XL, 0)
-        # The field stands above the middle of what is below it, beside a bar or not.
-        self.area.verticalScrollBar().rangeChanged.connect(
-            lambda least, most: fill(bar, margins=(Space.XL, 0, Space.XL + (SCROLL_BAR if most else 0), 0))
-        )
-        bar.addStretch(1)
-        self.search.setMaximumWidth(COLUMN)
-        bar.addWidget(self.search, 100)
-        bar.addStretch(1)
-        self._column = QVBoxLayout()
-        self._column.setContentsMargins(0, Space.XL, 0, Space.XL)
-        self._column.setSpacing(0)
-        middle = QWidget()
-        middle.setMaximumWidth(COLUMN)
-        middle.setLayout(self._column)
-        row = QHBoxLayout(self._body)
-        row.setContentsMargins(Space.XL, 0, Space.XL, 0)
-        row.addStretch(1)
-        row.addWidget(middle, 100)
-        row.addStretch(1)
+        self._top = fill(QHBoxLayout(top), self.search)
+        self.area.column.setSpacing(0)
         self.stack.addWidget(self.area)
         self.stack.addWidget(self.state)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(top)
-        column.addWidget(self.banner)
-        column.addWidget(self.stack, 1)
+        fill(QVBoxLayout(self), top, self.banner, (self.stack, 1), spacing=0, margins=0)
+        self.area.installEventFilter(self)
         self.setFocusProxy(self.search)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Keep the field as wide as what is below it."""
+        if watched is self.area and event.type() in (QEvent.Type.Resize, QEvent.Type.StyleChange):
+            fill(self._top, margins=(self.area.side, 0, self.area.side, 0))
+        return super().eventFilter(watched, event)
 
     def _connect_signals(self) -> None:
         self.search.textChanged.connect(self._on_search)
         self._kept.engine_changed.connect(self._show_engine_note)
-        self._kept.changed.connect(lambda name: self.tint.setChecked(self._tints) if name == "tintDrafts" else None)
+        self._kept.changed.connect(self._on_kept)
         self.engine_note.button.clicked.connect(self._on_restart)
         self._appearance.changed.connect(lambda palette: self._show_looks())
+
+    def _on_kept(self, name: str) -> None:
+        """Show what was set elsewhere in the window."""
+        if name == "tintDrafts":
+            self.tint.setChecked(self._tints)
+        elif name == "keepsRunning":
+            self.stays.setChecked(self._kept.keeps_running)
 
     # The sections.
 
     def _section(self, title: str) -> SettingSection:
         made = SettingSection(title)
         self.sections.append(made)
-        self._column.addWidget(made)
+        self.area.column.insertWidget(self.area.column.count() - 1, made)
         return made
 
     def _add_looks(self) -> None:
-        looks, appearance = self._section(tr("Looks")), self._appearance
+        looks, appearance = self._section(tr("Appearance")), self._appearance
         dots = [icon("dot", colours[appearance.palette.is_dark], size=16) for colours in ACCENTS.values()]
         self.theme = choice(THEMES, appearance.choice.value, lambda value: self._look("theme", value))
         self.accent = choice(
@@ -246,17 +228,17 @@ class SettingsPage(QWidget):
         desktop, kept = self._desktop, self._kept
         self.system = self._section(tr("This computer"))
         self.notices = switch(
-            tr("Notices of the desktop"), kept.is_on("notices", usually=True), partial(kept.keep, "notices")
+            tr("Desktop notifications"), kept.is_on("notices", usually=True), partial(kept.keep, "notices")
         )
         self.system.add(
             SettingLine(
-                tr("Notices of the desktop"),
-                tr("When a download or a long reply ends while you look elsewhere."),
+                tr("Desktop notifications"),
+                tr("When a download or a long reply ends, or a tool waits for you, while you look elsewhere."),
                 self.notices,
             )
         )
         stays = tr("Keep running without the window")
-        self.stays = switch(stays, kept.is_on("keepsRunning", usually=False), partial(kept.keep, "keepsRunning"))
+        self.stays = switch(stays, kept.keeps_running, partial(kept.keep, "keepsRunning"))
         self.stays.setEnabled(has_tray())
         self.system.add(
             SettingLine(
@@ -308,8 +290,8 @@ class SettingsPage(QWidget):
             SettingLine(
                 tr("All settings of this page"),
                 tr(
-                    "Resets looks, notices and the engine to what is recommended. Chats, models, their own settings, "
-                    "folders and your account stay."
+                    "Resets appearance, notifications and the engine to what is recommended. Chats, models, their "
+                    "own settings, folders and your account stay."
                 ),
                 self.reset_button,
             )
@@ -325,7 +307,7 @@ class SettingsPage(QWidget):
     def _dress(self, palette: Palette) -> None:
         self.banner.set_palette(palette)
         self.state.set_palette(palette)
-        self._search_icon.setIcon(icon("search", palette.muted, size=16))
+        self.search.set_palette(palette)
         for at, colours in enumerate(ACCENTS.values()):
             self.accent.setItemIcon(at, icon("dot", colours[palette.is_dark], size=16))
 

@@ -39,6 +39,11 @@ class WindowSettings(QObject):
         """Return whether a switch is on."""
         return str(self._file.value(name, usually)).lower() == "true"
 
+    @property
+    def keeps_running(self) -> bool:
+        """Whether closing the window is to leave the app running."""
+        return self.is_on("keepsRunning", usually=False)
+
     # Looks.
 
     def dress(self, appearance: Appearance) -> None:

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.figures import in_marks
 from models.library import requests as ask
@@ -16,7 +16,7 @@ from ui.language import tr
 from ui.speed.bars import Bar, BarList
 from ui.theme.tokens import Palette, Space
 from ui.widgets.flow_layout import FlowLayout
-from ui.widgets.page_layout import announce, plain_label
+from ui.widgets.page_layout import ProgressLine, announce, plain_label, style_as
 
 MEASURE, PAIR, VERIFY = tr("Measure this machine"), tr("Test this pair"), tr("Is it the same model?")
 HINTS = {
@@ -57,10 +57,7 @@ class MeasuringCard(QWidget):
             button.clicked.connect(lambda checked=False, name=name: self.begin(name))
             row.addWidget(button)
         self.stage = plain_label(tone="caption")
-        self.bar = QProgressBar()
-        self.bar.setObjectName("downloadBar")
-        self.bar.setTextVisible(False)
-        self.bar.setAccessibleName(tr("Progress of the measurement"))
+        self.bar = ProgressLine(tr("Progress of the measurement"))
         self.stop = QPushButton(tr("Stop"))
         self.stop.setToolTip(tr("End the measurement; what is known already is kept"))
         self.stop.clicked.connect(self._on_stop)
@@ -105,8 +102,7 @@ class MeasuringCard(QWidget):
         self._running, self._was_stopped, self._results = name, False, ""
         self.bars.show_bars(())
         self.stage.setText(tr("Measuring this machine…") if name == MEASURE else tr("Starting…"))
-        self.bar.setRange(0, 0 if name == MEASURE else 1_000)
-        self.bar.setValue(0)
+        self.bar.show_share(None if name == MEASURE else 0.0)
         self._link.ask(request, lambda value: self._on_end(), self._on_trouble, self._on_step)
         self._show()
         if had_keyboard:
@@ -136,7 +132,7 @@ class MeasuringCard(QWidget):
             words = tr("Loading the model…") if is_loading else tr("Comparing replies with drafts and without…")
         if not self._was_stopped:  # what comes later is of before
             self.stage.setText(words)
-        self.bar.setValue(round(step.share * 1_000))
+        self.bar.show_share(step.share)
 
     def _show_report(self, report: dict[str, Any]) -> None:
         self._results = verdict(report)
@@ -170,8 +166,7 @@ class MeasuringCard(QWidget):
             self.buttons[was].setFocus()
 
     def _say(self, words: str, tone: str) -> None:
-        self.result.setProperty("tone", tone)
-        self.result.style().polish(self.result)
+        style_as(self.result, "tone", tone)
         self.result.setText(words)
         self._show()
 

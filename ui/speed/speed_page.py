@@ -26,7 +26,7 @@ from ui.speed.measuring_card import MeasuringCard
 from ui.speed.plots import LinePlot
 from ui.theme.tokens import Palette, Space
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.page_layout import PageColumn, plain_label, tell
+from ui.widgets.page_layout import PageColumn, ProblemLabel, plain_label
 
 WIDTH = 1_040  # pixels: two plots side by side
 DRAW_MS = 100  # as often as figures come
@@ -118,8 +118,7 @@ class SpeedPage(PageColumn):
         self._shown_helps: tuple[object, ...] = ()
         helps.addLayout(self._helps)
         self.estimate = plain_label(tr("Gains are estimates."), "caption")
-        self.not_done = plain_label(tone="problem")
-        self.not_done.hide()
+        self.not_done = ProblemLabel()
         helps.addWidget(self.estimate)
         helps.addWidget(self.not_done)
         helps.addStretch()
@@ -337,7 +336,7 @@ class SpeedPage(PageColumn):
             self.library_wanted.emit(model)
 
     def _say_not_done(self, trouble: Trouble) -> None:
-        tell(self.not_done, trouble.sentence)
+        self.not_done.say(trouble.sentence)
 
 
 def machine_facts(found: dict[str, Any]) -> list[tuple[str, str]]:

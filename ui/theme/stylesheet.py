@@ -139,7 +139,6 @@ QToolButton[kind="chip"]:hover { background: transparent; }
 QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${large}px;
     selection-background-color: $selection; selection-color: $text; }
 #speedCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_s}px; }
-#sparkNote { background: $warning_soft; border-radius: ${corner_s}px; }
 #bubble { background: $bubble; border-radius: ${corner_l}px; }
 #editCard { background: $raised; border: 2px solid $focus; border-radius: ${corner_m}px; }
 #editCard QPlainTextEdit { background: transparent; border: 0; font-size: ${large}px; }
@@ -152,11 +151,10 @@ QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${la
 #receiptLine:focus { border-color: $focus; }
 #receiptCard { background: $panel; border: 1px solid $border; border-radius: ${corner_m}px; }
 #thoughtsBody { border-$start: 2px solid $border; border-radius: 0; }
-#problemCard { background: $danger_soft; border-radius: ${corner_m}px; }
-#problemCard QLabel { color: $text; }
 #banner[tone="warning"] { background: $warning_soft; border-bottom: 1px solid $border; }
 #banner[tone="danger"] { background: $danger_soft; border-bottom: 1px solid $border; }
 #banner[tone="plain"] { background: $accent_soft; border-bottom: 1px solid $border; }
+#banner[floats="true"] { border: 0; border-radius: ${corner_s}px; }
 #palette { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_m}px; }
 #toast { background: $text; border-radius: ${corner_m}px; }
 #toast QLabel { color: $canvas; }
@@ -183,9 +181,9 @@ QSlider::handle:horizontal:focus { border: 3px solid $focus; width: 12px; height
     margin: -7px 0; border-radius: 9px; }
 QProgressBar { background: transparent; border: 0; max-height: 3px; min-height: 3px; }
 QProgressBar::chunk { background: $accent; }
-#downloadBar { background: $pressed; border-radius: 2px; max-height: 4px; min-height: 4px; }
-#downloadBar::chunk { border-radius: 2px; }
-#downloadBar[tone="calm"]::chunk { background: $muted; }
+#progressLine { background: $pressed; border-radius: 2px; max-height: 4px; min-height: 4px; }
+#progressLine::chunk { border-radius: 2px; }
+#progressLine[tone="calm"]::chunk { background: $muted; }
 QSplitter::handle { background: $border; }
 
 QScrollBar:vertical { background: transparent; width: 12px; margin: 2px; }
@@ -204,6 +202,7 @@ QMessageBox #qt_msgbox_label { font-weight: 600; }
 #framedList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 0; }
 #calmNote { background: $accent_soft; border-radius: ${corner_s}px; }
 #warningNote { background: $warning_soft; border-radius: ${corner_s}px; }
+#problemNote { background: $danger_soft; border-radius: ${corner_s}px; }
 """)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QProgressBar, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from ui.language import tr
 from ui.theme.layouts import fill
@@ -15,7 +15,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import ProgressLine, plain_label
 
 BUTTONS_SHARE = 0.55  # of the width: what takes more stands below the words
 
@@ -95,11 +95,7 @@ class _RowView(QFrame):
         self._shown: ActionRow | None = None
         self.title, self.line, self.problem = ElidedLabel(), ElidedLabel(), plain_label(tone="problem")
         self.line.setProperty("tone", "caption")
-        self.bar = QProgressBar()
-        self.bar.setObjectName("downloadBar")
-        self.bar.setAccessibleName(tr("Progress"))
-        self.bar.setRange(0, 1_000)
-        self.bar.setTextVisible(False)
+        self.bar = ProgressLine(tr("Progress"))
         self.buttons: dict[str, TextButton] = {}
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._row.setSpacing(0)
@@ -126,11 +122,7 @@ class _RowView(QFrame):
         self.line.setVisible(bool(row.line))
         self.bar.setVisible(row.share is not None)
         self.bar.setAccessibleName(tr("Progress of {title}", title=row.title))
-        self.bar.setValue(round((row.share or 0.0) * 1_000))
-        tone = "calm" if row.is_calm else "busy"
-        if self.bar.property("tone") != tone:
-            self.bar.setProperty("tone", tone)
-            self.bar.style().polish(self.bar)
+        self.bar.show_share(row.share or 0.0, is_calm=row.is_calm)
         self.problem.setText(row.problem)
         self.problem.setVisible(bool(row.problem))
 

@@ -13,7 +13,7 @@ from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import announce, plain_label
+from ui.widgets.page_layout import announce, plain_label, style_as
 
 
 class Banner(QFrame):
@@ -52,8 +52,7 @@ class Banner(QFrame):
         # Of words in which only a number has changed nothing is to be said again.
         is_new = self.isHidden() or _without_numbers(text) != _without_numbers(self._text.text())
         self._tone = tone
-        self.setProperty("tone", tone)
-        self.style().polish(self)
+        style_as(self, "tone", tone)
         self._text.setText(text)
         self.action.setVisible(action is not None)
         if action is not None:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen, QPolygonF, QValidator, QWheelEvent
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QAction,
+    QGuiApplication,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QPen,
+    QPolygonF,
+    QValidator,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
+    QGridLayout,
     QHBoxLayout,
+    QLabel,
     QLineEdit,
+    QSizePolicy,
     QSlider,
     QSpinBox,
     QStyle,
@@ -21,11 +35,43 @@ from PySide6.QtWidgets import (
 )
 
 from ui.language import tr
+from ui.theme.icons import icon
 from ui.theme.layouts import fill
 from ui.theme.tokens import Corner, Palette, Space
 from ui.widgets.icon_button import IconButton, TextButton
 
 _MARGIN = 8
+LABELS = 84  # pixels, the longest word before a field
+
+
+class SearchField(QLineEdit):
+    """A line to search or filter by; ``name`` says what. Escape clears it."""
+
+    down_pressed = Signal()  # the keyboard is wanted in what was found
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setPlaceholderText(name)
+        self.setAccessibleName(name)
+        self.setClearButtonEnabled(True)
+        self._icon = QAction(self)
+        self.addAction(self._icon, QLineEdit.ActionPosition.LeadingPosition)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Let keys lead on from here."""
+        if event.key() == Qt.Key.Key_Down:
+            self.down_pressed.emit()
+        elif event.key() == Qt.Key.Key_Escape and self.text():
+            self.clear()
+        else:
+            super().keyPressEvent(event)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icons for another palette."""
+        self._icon.setIcon(icon("search", palette.muted, size=16))
+        clear = self.findChild(QAction, "_q_qlineeditclearaction")  # Qt's own is black on dark ground too
+        if clear is not None:
+            clear.setIcon(icon("close", palette.muted, size=16))
 
 
 class DecimalField(QDoubleSpinBox):
@@ -176,6 +222,29 @@ def _draw_tick(painter: QPainter, box: QRect) -> None:
     painter.setPen(QPen(QGuiApplication.palette().color(QPalette.ColorRole.Base), 2.0))
     painter.drawPolyline(QPolygonF(points))
     painter.restore()
+
+
+class FieldGrid(QGridLayout):
+    """Fields one below the other, each behind its label."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setHorizontalSpacing(Space.M)
+        self.setColumnMinimumWidth(0, LABELS)
+
+    def add(self, words: str, field: QWidget, *more: QWidget) -> QLabel:
+        """Add a field, with ``more`` at its end; return its label. A field of a fixed width stands at the beginning."""
+        label, at = QLabel(words), self.rowCount()
+        label.setProperty("tone", "caption")
+        label.setBuddy(field)
+        self.addWidget(label, at, 0)
+        line = fill(QHBoxLayout(), field, *more, spacing=Space.XS)
+        if field.sizePolicy().horizontalPolicy() is QSizePolicy.Policy.Fixed:
+            line.addStretch()
+        else:
+            line.setStretchFactor(field, 1)
+        self.addLayout(line, at, 1)
+        return label
 
 
 class CopyLine(QWidget):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QMimeData, Qt
+from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat, QTextFormat
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
@@ -35,9 +35,11 @@ class GrowingEdit(QPlainTextEdit):
     text stays the one that was put in.
     """
 
+    lines_changed = Signal(int)  # how many it has now, as they are wrapped
+
     def __init__(self, send: Callable[[str], object], max_lines: int = 9, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._send, self._max_lines = send, max_lines
+        self._send, self._max_lines, self._n_lines = send, max_lines, 1
         # Takes files and images that are pasted or dropped; False leaves them to the field.
         self.take: Callable[[QMimeData], bool] = lambda source: False
         self._is_in_pieces = False
@@ -173,3 +175,6 @@ class GrowingEdit(QPlainTextEdit):
             self.setVerticalScrollBarPolicy(policy)
         if height != self.height():
             self.setFixedHeight(height)
+        if n_lines != self._n_lines:
+            self._n_lines = n_lines
+            self.lines_changed.emit(n_lines)

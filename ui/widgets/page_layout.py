@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QDir, QPoint, Qt, Signal
+from PySide6.QtCore import QDir, QEvent, QPoint, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QMenu,
     QMessageBox,
+    QProgressBar,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -89,7 +90,10 @@ class ScrollColumn(QScrollArea):
 
 
 class PageColumn(ScrollColumn):
-    """Holds sections, each with a title and a line on what it is for."""
+    """Holds sections, each with a title and a line on what it is for.
+
+    ``width`` is that of the column, in pixels at the usual size of text, as far as there is room.
+    """
 
     def __init__(self, parent: QWidget | None = None, width: int = COLUMN) -> None:
         super().__init__(QWidget(), parent)
@@ -114,12 +118,43 @@ class PageColumn(ScrollColumn):
         """Take the keyboard: keys scroll, and Tab goes to the first thing that can be done."""
         self.setFocus()
 
+    @property
+    def side(self) -> int:
+        """How much room there is on each side of the column."""
+        return max(Space.XL, (self.width() - scaled(self._width)) // 2)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the column readable."""
         # Before Qt sizes what is in it: margins that change behind that can leave the layout as wide as it was.
-        side = max(Space.XL, (self.width() - scaled(self._width)) // 2)
-        self.column.setContentsMargins(side, Space.XL, side, Space.XL)
+        self._centre()
         super().resizeEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Be as wide as the size of text asks for."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange:
+            self._centre()
+
+    def _centre(self) -> None:
+        bar = self.width() - self.viewport().width()  # its edges stay where they are when the bar comes or goes
+        fill(self.column, margins=(self.side, Space.XL, self.side - bar, Space.XL))
+
+
+class ProgressLine(QProgressBar):
+    """A thin line that says how far something is."""
+
+    def __init__(self, name: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("progressLine")
+        self.setAccessibleName(name)
+        self.setTextVisible(False)
+        self.setRange(0, 1_000)
+
+    def show_share(self, share: float | None, *, is_calm: bool = False) -> None:
+        """Fill this share of it; None is not known. ``is_calm``: nothing happens just now."""
+        self.setRange(0, 0 if share is None else 1_000)
+        self.setValue(round((share or 0.0) * 1_000))
+        style_as(self, "tone", "calm" if is_calm else "busy")
 
 
 def open_size(dialog: QDialog, width: int, height: int, parent: QWidget) -> None:
@@ -172,6 +207,13 @@ def plain_label(text: str = "", tone: str = "muted") -> QLabel:
     return label
 
 
+def style_as(widget: QWidget, name: str, value: object) -> None:
+    """Let a widget look as the style sheet has it for this value of a property."""
+    if widget.property(name) != value:
+        widget.setProperty(name, value)
+        widget.style().polish(widget)
+
+
 def open_menu(menu: QMenu, button: QWidget, *, is_above: bool = False) -> None:
     """Open a menu below a button, or above it, where the button begins."""
     size, edge = menu.sizeHint(), button.rect()
@@ -185,10 +227,20 @@ def announce(widget: QWidget, words: str) -> None:
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
 
 
-def tell(label: QLabel, words: str) -> None:
-    """Show what went wrong, and let a screen reader say it once; hide the label where nothing did."""
-    is_new = label.isHidden() or label.text() != words
-    label.setText(words)
-    label.setVisible(bool(words))
-    if is_new:
-        announce(label, words)
+class ProblemLabel(QLabel):
+    """Says what went wrong; hidden while nothing did."""
+
+    def __init__(self, tone: str = "problem", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("tone", tone)
+        self.setWordWrap(True)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.hide()
+
+    def say(self, words: str) -> None:
+        """Show these words, and let a screen reader say them once; "" is for nothing."""
+        is_new = self.isHidden() or self.text() != words
+        self.setText(words)
+        self.setVisible(bool(words))
+        if is_new:
+            announce(self, words)

@@ -167,6 +167,12 @@ class RowList(QListView):
         self._stays_in_sight = True
         self.setCurrentIndex(QModelIndex() if at is None else self.rows.index(at))
 
+    def enter(self) -> None:
+        """Take the keyboard from a field above it, and choose a row where none is."""
+        self.setFocus(Qt.FocusReason.TabFocusReason)
+        if not self.currentIndex().isValid():
+            self.setCurrentIndex(self.rows.index(0))
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the chosen row in sight: what is below the list comes and goes."""
         super().resizeEvent(event)

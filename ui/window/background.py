@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QMenu, QWidget
 
 from models.download.progress import DownloadPhase
 from models.library.values import Download
+from ui.client.chat_records import Chat, Message, Status
+from ui.client.tool_calls import CallStatus
 from ui.language import tr
 from ui.platform.desktop_notices import DesktopNotices, has_tray
 from ui.settings.window_settings import WindowSettings
@@ -18,12 +20,15 @@ from ui.settings.window_settings import WindowSettings
 LONG_SECONDS = 10.0  # who waits less has hardly looked elsewhere
 STAYS = (
     tr("Slipstream still runs"),
-    tr("Other programs reach its models as before. Its icon here opens it, or quits it."),
+    tr("Other programs reach its models as before. Its icon in the tray opens it, or quits it."),
 )
 
 
 class Background(QObject):
     """Watches replies and downloads for a window, and keeps its icon in the tray where that is wanted."""
+
+    chat_wanted = Signal(object)  # the id of a chat whose notice was clicked
+    downloads_wanted = Signal()  # the same of a download's
 
     def __init__(
         self, window: QWidget, kept: WindowSettings, icon: QIcon, clock: Callable[[], float] = time.monotonic
@@ -31,6 +36,7 @@ class Background(QObject):
         super().__init__(window)
         self._window, self._kept, self._clock = window, kept, clock
         self._began: dict[int, float] = {}
+        self._asked = set[tuple[int, str]]()  # calls, by their replies, that were told of
         self._phases: dict[int, DownloadPhase] = {}
         self.menu = QMenu(window)
         self.notices = DesktopNotices(icon, self.menu, self)
@@ -40,7 +46,7 @@ class Background(QObject):
     @property
     def keeps_running(self) -> bool:
         """Whether closing the window leaves the app running: only where its icon can be seen."""
-        return self._kept.is_on("keepsRunning", usually=False) and has_tray()
+        return self._kept.keeps_running and has_tray()
 
     def say_that_it_stays(self) -> None:
         """Say once, ever, that the app runs on."""
@@ -49,12 +55,24 @@ class Background(QObject):
             self.notices.tell(*STAYS)
 
     def on_running(self, chats: frozenset[int]) -> None:
-        """Take the chats in which a reply comes in; tell of a long one that has ended."""
+        """Take the chats in which a reply comes in."""
         now = self._clock()
-        ended = [began for chat, began in self._began.items() if chat not in chats]
         self._began = {chat: self._began.get(chat, now) for chat in chats}
-        if any(now - began >= LONG_SECONDS for began in ended):
-            self._tell(tr("The reply is there"), tr("A chat has its answer."))
+
+    def on_answered(self, chat: Chat, reply: Message) -> None:
+        """Tell of a reply that took long. Who stops one knows that it has ended."""
+        now = self._clock()
+        if now - self._began.get(chat.id, now) < LONG_SECONDS or reply.status is Status.STOPPED:
+            return
+        title = tr("The reply failed") if reply.status is Status.FAILED else tr("The reply is there")
+        self._tell(title, chat.title, lambda: self.chat_wanted.emit(chat.id))
+
+    def on_called(self, chat: Chat, reply: Message) -> None:
+        """Tell of a call that waits to be allowed: until then the reply does not go on."""
+        waiting = {(reply.id, call.id) for call in reply.calls if call.status is CallStatus.ASKED}
+        if waiting - self._asked:
+            self._tell(tr("A tool waits for your permission"), chat.title, lambda: self.chat_wanted.emit(chat.id))
+        self._asked |= waiting
 
     def on_downloads(self, downloads: tuple[Download, ...]) -> None:
         """Take the list of downloads; tell of those that have ended since the last one."""
@@ -64,19 +82,20 @@ class Background(QObject):
             if before in (None, one.phase):
                 continue  # what had ended before is no news
             if one.phase is DownloadPhase.DONE:
-                self._tell(tr("The download is complete"), tr("{repo_id} can be used.", repo_id=one.repo_id))
+                words = tr("{repo_id} can be used.", repo_id=one.repo_id)
+                self._tell(tr("The download is complete"), words, self.downloads_wanted.emit)
             elif one.phase is DownloadPhase.FAILED:
                 why = one.trouble.sentence if one.trouble is not None else tr("it can go on.")
-                self._tell(tr("The download stopped"), f"{one.repo_id}: {why}")
+                self._tell(tr("The download stopped"), f"{one.repo_id}: {why}", self.downloads_wanted.emit)
 
     def close(self) -> None:
         """Leave the tray."""
         self.notices.close()
 
-    def _tell(self, title: str, sentence: str) -> None:
+    def _tell(self, title: str, sentence: str, clicked: Callable[[], object]) -> None:
         is_looked_at = self._window.isVisible() and self._window.isActiveWindow()
         if self._kept.is_on("notices", usually=True) and not is_looked_at:
-            self.notices.tell(title, sentence)
+            self.notices.tell(title, sentence, clicked)
 
     def _on_setting(self, name: str) -> None:
         if name == "keepsRunning":

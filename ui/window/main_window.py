@@ -64,7 +64,7 @@ from ui.jobs.jobs_page import JobsPage
 from ui.language import day, tr
 from ui.library.find_view import downloads_at_work
 from ui.library.labels import fit_and_speed
-from ui.library.library_page import FIND, LibraryPage
+from ui.library.library_page import DOWNLOADS, FIND, LibraryPage
 from ui.platform.desktop_entry import DesktopEntry
 from ui.platform.gui_thread import GuiThread
 from ui.server.endpoint import Endpoint, EndpointState
@@ -294,8 +294,12 @@ class MainWindow(QMainWindow):
         self.rail.chosen.connect(self.show_page)
         self.endpoint.changed.connect(self._on_endpoint)
         self.desk.running_changed.connect(self.background.on_running)
+        self.desk.answered.connect(self.background.on_answered)
+        self.desk.called.connect(self.background.on_called)
         self.link.downloads_changed.connect(self.background.on_downloads)
         self.background.notices.opened.connect(self.bring_forward)
+        self.background.chat_wanted.connect(self._on_told_chat)
+        self.background.downloads_wanted.connect(self._on_told_download)
         self.background.menu.addAction(tr("Open Slipstream"), self.bring_forward)
         self.background.menu.addAction(tr("Quit"), self.quit)
         self.newcomer.use_wanted.connect(self._on_arrived)
@@ -364,7 +368,7 @@ class MainWindow(QMainWindow):
         return (
             Command(tr("New chat"), self._on_new_chat, ("Ctrl+N",)),
             Command(tr("Search this page"), self._focus_search, ("Ctrl+F",)),
-            Command(tr("Search commands, chats, models and settings"), self.open_palette, ("Ctrl+K",)),
+            Command(tr("Command palette"), self.open_palette, ("Ctrl+K",)),
             *(Command(name, partial(self.show_page, page), (key,), tr("Page")) for page, name, key in named_pages()),
             Command(tr("Find models"), self._find_models, kind=tr("Page")),
             Command(tr("Show or hide the chats"), self.toggle_sidebar, ("Ctrl+B",)),
@@ -419,6 +423,14 @@ class MainWindow(QMainWindow):
         self.raise_()
         self.activateWindow()
 
+    def _on_told_chat(self, chat_id: int) -> None:
+        self.bring_forward()
+        self._open_chat(chat_id)
+
+    def _on_told_download(self) -> None:
+        self.bring_forward()
+        self._show_library(DOWNLOADS)
+
     def _add_shortcuts(self) -> None:
         for command in self.commands:
             for key in command.keys:
@@ -439,7 +451,8 @@ class MainWindow(QMainWindow):
                 offered.add(name)
                 yield Command(name, partial(self._on_use, name), (), tr("Model"))
 
-        add = self.palette_card.open([*self.commands, *models()])
+        others = (command for command in self.commands if command.act != self.open_palette)
+        add = self.palette_card.open([*others, *models()])
         self._offer_new_models = lambda: add(models())  # in its first seconds the window knows none
         kind = tr("Chat")
 
@@ -485,8 +498,11 @@ class MainWindow(QMainWindow):
         settings.show_setting(name)
 
     def _find_models(self) -> None:
+        self._show_library(FIND)
+
+    def _show_library(self, tab: str) -> None:
         self.show_page("library")
-        self._made_library().show_tab(FIND)
+        self._made_library().show_tab(tab)
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""

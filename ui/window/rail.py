@@ -10,6 +10,7 @@ from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import style_as
 
 WIDTH = 52
 # Each with its name and its keys.
@@ -76,8 +77,7 @@ class _PageButton(IconButton):
 
     def set_shown(self, is_shown: bool) -> None:
         # To be checked would make it a box to tick for those who do not see it.
-        self.setProperty("shown", is_shown)
-        self.style().polish(self)
+        style_as(self, "shown", is_shown)
         if is_shown:
             self.setAccessibleName(tr("{name}, shown", name=self.accessibleName()))
 

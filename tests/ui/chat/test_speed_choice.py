@@ -70,7 +70,7 @@ def test_a_spark_reply_is_marked_and_the_full_model_can_answer_instead(qtbot, wi
     assert not note.isHidden()
     assert note.text == "Answered by the small model ember-draft-q8_0, less capable."
     server.pieces = ["The full answer."]
-    note.redo.click()
+    note.button.click()
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     view = reply_view(window)
     assert server.requests[-1]["speed"] == "standard"

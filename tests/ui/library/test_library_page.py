@@ -250,8 +250,14 @@ def test_a_folder_is_imported_and_forgotten_and_one_that_is_not_there_is_told(
 
 def test_the_list_is_filtered(qtbot, page: LibraryPage) -> None:
     listed(qtbot, page, "ember-q8_0")
-    page.models.filter.setText("draft q8")
+    page.models.filter.setFocus()
+    QTest.keyClicks(page.models.filter, "draft q8")
     assert names(page) == ["ember-draft-q8_0"]
+    QTest.keyClick(page.models.filter, Qt.Key.Key_Down)
+    assert page.models.list.hasFocus()
+    assert page.models.list.key == "ember-draft-q8_0"
+    QTest.keyClick(page.models.filter, Qt.Key.Key_Escape)
+    assert page.models.filter.text() == ""
     page.models.filter.setText("nothing like it")
     assert page.models.stack.currentWidget() is page.models.state
     page.models.state.button.click()

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QSystemTrayIcon
 
 from app.client.server_process import ServerProcess
 from app.environment.paths import config_folder
@@ -22,6 +23,7 @@ from ui.client.api import Api
 from ui.server.connect_view import ConnectView
 from ui.server.server_page import ServerPage
 from ui.server.snippets import Address, Snippet, snippets
+from ui.theme.text_size import PERCENTS
 from ui.window.main_window import MainWindow
 
 TO = Address("http://127.0.0.1:8642", 'slip-"key"', "ember-q8_0", 1_024)
@@ -94,6 +96,13 @@ def test_an_editor_gets_each_field_that_it_wants_of_a_model(client: str) -> None
     assert {name: type(value) for name, value in found.get("capabilities", {}).items()} in ({}, CAN)
 
 
+def test_a_short_text_is_seen_whole_in_every_size(served: MainWindow, page: ServerPage) -> None:
+    for percent in PERCENTS:
+        served.resize_text(percent)
+        assert page.connect_view.text.verticalScrollBar().maximum() == 0, percent
+    served.resize_text(100)
+
+
 @pytest.mark.parametrize("client", ["Python: openai", "Python: anthropic"])
 def test_a_script_runs_as_it_is_copied(qtbot, view: ConnectView, client: str) -> None:
     view.client.setCurrentText(client)
@@ -122,6 +131,24 @@ def test_the_port_is_kept_for_the_next_server_and_shut_by_the_switch(
     api.connect_to(real_server.wait_listening(), real_server.api_key)  # as after a restart of the server
     qtbot.waitUntil(lambda: changed != [])
     assert models(view) == 200
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged", "This plugin does not support ")  # Qt asks a screen that has none
+def test_it_may_stay_on_while_the_window_is_closed(
+    served: MainWindow, view: ConnectView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (view.how.text(), view.stays.isVisible()) == ("On while this window is open.", False)
+    monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", staticmethod(lambda: True))
+    served.kept.keep("keepsRunning", True)
+    assert view.stays.isVisible()
+    assert view.stays.isChecked()
+    assert not view.how.isVisible()
+    served.show_page("settings")
+    assert served.settings is not None
+    served.settings.complete()
+    view.stays.click()
+    assert not served.settings.stays.isChecked()
+    assert not served.background.keeps_running
 
 
 def test_other_machines_are_let_in_with_a_warning(qtbot, view: ConnectView) -> None:
@@ -270,11 +297,11 @@ def test_a_load_is_ended_and_one_that_failed_says_why(qtbot, served: MainWindow,
 def test_another_server_is_added_and_removed(qtbot, page: ServerPage) -> None:
     page.show_tab("Other machines")
     machines = page.machines
-    machines.add.click()
-    assert machines.problem.text() == "A server needs a name and an address."
-    machines.name.setText("rack")
-    machines.url.setText(f"http://127.0.0.1:{free_port()}/v1")
-    machines.add.click()
+    machines.server.add.click()
+    assert machines.server.problem.text() == "A server needs a name and an address."
+    machines.server.fields["name"].setText("rack")
+    machines.server.fields["url"].setText(f"http://127.0.0.1:{free_port()}/v1")
+    machines.server.add.click()
     qtbot.waitUntil(lambda: "rack" in machines.remotes.rows)
     assert machines.remotes.rows["rack"].problem.text() != ""
     machines.remotes.rows["rack"].buttons["Remove"].click()
@@ -287,22 +314,22 @@ def test_a_worker_is_added_by_its_token_and_removed(
 ) -> None:
     page.show_tab("Other machines")
     machines = page.machines
-    machines.add_worker.click()
-    assert machines.worker_problem.text() == "A worker needs an address and its token."
+    machines.worker.add.click()
+    assert machines.worker.problem.text() == "A worker needs an address and its token."
     worker = TestWorker()
     try:
-        machines.worker.setText(worker.address)
-        machines.token.setText("a token that is wrong")
-        machines.add_worker.click()
-        assert not machines.add_worker.isEnabled()
-        qtbot.waitUntil(machines.add_worker.isEnabled)
-        assert "does not know this token" in machines.worker_problem.text()
-        assert machines.token.text() == "a token that is wrong"  # to be mended
-        machines.token.setText(TOKEN)
-        machines.add_worker.click()
+        machines.worker.fields["address"].setText(worker.address)
+        machines.worker.fields["token"].setText("a token that is wrong")
+        machines.worker.add.click()
+        assert not machines.worker.add.isEnabled()
+        qtbot.waitUntil(machines.worker.add.isEnabled)
+        assert "does not know this token" in machines.worker.problem.text()
+        assert machines.worker.fields["token"].text() == "a token that is wrong"  # to be mended
+        machines.worker.fields["token"].setText(TOKEN)
+        machines.worker.add.click()
         qtbot.waitUntil(lambda: worker.address in machines.workers.rows)
-        assert machines.worker_problem.isHidden()
-        assert machines.token.text() == ""
+        assert machines.worker.problem.isHidden()
+        assert machines.worker.fields["token"].text() == ""
     finally:
         worker.close()
     row = machines.workers.rows[worker.address]

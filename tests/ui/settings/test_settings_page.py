@@ -65,6 +65,18 @@ def test_looks_count_at_once_and_after_a_restart(
     assert not window.tools.style.tints_drafts
 
 
+def test_high_contrast_has_its_own_accent(
+    window: MainWindow, appearance: Appearance, page: SettingsPage, tmp_path: Path
+) -> None:
+    assert page.accent.isEnabled()
+    window.choose_theme(ThemeChoice.CONTRAST)
+    assert not page.accent.isEnabled()
+    made = SettingsPage(window.kept, appearance, window.link, DesktopEntry(), tmp_path / "chats.db")
+    made.complete()
+    assert not made.accent.isEnabled(), "also where it was chosen before"
+    window.choose_theme(ThemeChoice.LIGHT)
+
+
 @pytest.mark.parametrize("act", [MainWindow.prepare_pages, lambda window: window.show_page("settings")])
 def test_the_page_is_made_in_pieces_before_it_is_wanted_and_when_it_is(qtbot, window: MainWindow, act) -> None:
     act(window)

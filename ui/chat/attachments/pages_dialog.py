@@ -6,7 +6,6 @@ import re
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QDialog,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -21,10 +20,11 @@ from ui.client.attachments import Attachment
 from ui.language import tr
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
+from ui.widgets.dialogs import Dialog, primary
 from ui.widgets.fields import TickDelegate
-from ui.widgets.page_layout import open_size
+from ui.widgets.page_layout import plain_label, style_as
 
-WIDTH, HEIGHT = 520, 520
+SIZE = (520, 520)
 WORDS = 90  # letters of a page that its line shows
 _RANGE = re.compile(r"\s*(\d+)\s*(?:[-–]\s*(\d+))?\s*")
 
@@ -43,22 +43,17 @@ def places_in(text: str, n_all: int) -> list[int] | None:
     return sorted(found)
 
 
-class PagesDialog(QDialog):
+class PagesDialog(Dialog):
     """A list to tick, and a field for "1-3, 7"; both show the same."""
 
     chosen = Signal(object)  # tuple[int, ...]: the places of the parts
 
     def __init__(self, attachment: Attachment, parent: QWidget) -> None:
-        super().__init__(parent)
+        words = tr("What to send of {name}", name=attachment.name)
+        super().__init__(words, SIZE, parent)
         self._attachment = attachment
         self._labels = attachment.labels
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("What to send of {name}", name=attachment.name))
-        open_size(self, WIDTH, HEIGHT, parent)
-        title = QLabel(tr("What to send of {name}", name=attachment.name))
-        title.setProperty("tone", "title")
-        title.setTextFormat(Qt.TextFormat.PlainText)
-        title.setWordWrap(True)
+        title = plain_label(words, "title")
         self.field = QLineEdit()
         self.field.setAccessibleName(tr("Pages or parts by number"))
         self.field.setPlaceholderText("1-3, 7")
@@ -70,9 +65,7 @@ class PagesDialog(QDialog):
         self.list.setAccessibleName(tr("Pages or parts"))
         self.total = QLabel()
         self.total.setProperty("tone", "caption")
-        self.ok, self.cancel = QPushButton(tr("Use these")), QPushButton(tr("Cancel"))
-        self.ok.setProperty("kind", "primary")
-        self.ok.setDefault(True)
+        self.ok, self.cancel = primary(tr("Use these")), QPushButton(tr("Cancel"))
         now = set(attachment.sent_labels) if attachment.sent is not None else set()
         for number, label in enumerate(self._labels, 1):
             words = " ".join(" ".join(part.text for part in attachment.parts if part.label == label)[:400].split())
@@ -111,8 +104,7 @@ class PagesDialog(QDialog):
 
     def _on_typed(self, text: str) -> None:
         places = places_in(text, len(self._labels)) if text.strip() else []
-        self.field.setProperty("wrong", places is None)
-        self.field.style().polish(self.field)
+        style_as(self.field, "wrong", places is None)
         self.list.blockSignals(True)
         for row in range(self.list.count()):
             is_in = row in (places or ())

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QAction,
     QColor,
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -28,7 +27,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QInputDialog,
     QLabel,
-    QLineEdit,
     QListView,
     QMenu,
     QPushButton,
@@ -45,6 +43,7 @@ from ui.theme.icons import icon, pixmap
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
 from ui.widgets.elided_label import on_button
+from ui.widgets.fields import SearchField
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, NoteCard
 from ui.widgets.page_layout import announce, file_dialog, open_menu, plain_label
@@ -93,12 +92,7 @@ class HistoryPanel(QFrame):
         self.new.setProperty("kind", "new")
         self.new.setToolTip(tr("New chat (Ctrl+N)"))
         self.new.clicked.connect(self.new_wanted)
-        self.search = QLineEdit()
-        self.search.setPlaceholderText(tr("Search chats"))
-        self.search.setAccessibleName(tr("Search chats"))
-        self.search.setClearButtonEnabled(True)
-        self._search_icon = QAction(self.search)
-        self.search.addAction(self._search_icon, QLineEdit.ActionPosition.LeadingPosition)
+        self.search = SearchField(tr("Search chats"))
         self._search_timer = QTimer(self, singleShot=True, interval=SEARCH_PAUSE_MS)
         self._search_timer.timeout.connect(lambda: self.searched.emit(self.search.text().strip()))
         self.search.textChanged.connect(lambda text: self._search_timer.start())
@@ -207,7 +201,7 @@ class HistoryPanel(QFrame):
         self.delegate.set_palette(palette)
         self.list.mark = QColor(palette.focus)
         self.new.setIcon(icon("new", palette.text, size=18))
-        self._search_icon.setIcon(icon("search", palette.muted, size=16))
+        self.search.set_palette(palette)
         self._mark.setPixmap(pixmap("stream", palette.accent, 24, self.devicePixelRatioF()))
         self.more.set_palette(palette)
         self.archive.setIcon(icon("archive", palette.muted, size=16))
@@ -285,6 +279,7 @@ class HistoryPanel(QFrame):
         )
         export = menu.addAction(tr("Export…"), lambda: self._ask_where(chat.title, chat.id))
         export.setEnabled(self._is_over)
+        menu.addSeparator()
         menu.addAction(tr("Delete\tDel"), self._delete_current)
         return menu
 

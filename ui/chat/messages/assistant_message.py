@@ -7,6 +7,7 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from models.formatting.figures import milliseconds, speed
+from models.formatting.safe_text import one_line
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
@@ -23,13 +24,13 @@ from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
-from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import announce, plain_label
 
 FIT = tr("Make it fit…")
 # What is offered where the same again would be refused again.
 _WAYS = {CONTEXT_FULL: FIT, MODEL_GONE: tr("Choose another model")}
+ICON = 18
 PATIENCE = 0.7  # seconds of silence until the view says what is going on
 
 
@@ -53,10 +54,10 @@ class AssistantMessage(MessageView):
         self.view.grown.connect(self._tell_paragraphs)
         self._told: int | None = None  # up to where in the document a growing reply was read out
         self._waits_for = ""
-        self.problem = _Problem()
-        self.problem.retry.clicked.connect(self._on_retry)
-        self.spark_note = _SparkNote()
-        self.spark_note.redo.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
+        self.problem = _Note("problemNote", "alert", "danger")
+        self.problem.button.clicked.connect(self._on_retry)
+        self.spark_note = _Note("warningNote", "spark", "warning", tr("Redo with the full model"))
+        self.spark_note.button.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
         self.stages = DeepStages()
         self.thoughts = ThoughtsView(tools)
         self.calls = CallsView()
@@ -104,7 +105,7 @@ class AssistantMessage(MessageView):
         self.view.flush()
         if self._told is None:  # between its rounds of calls it goes on
             self._told, self._waits_for = self.view.document().characterCount() - 1, ""
-        self.problem.tell(None, "")
+        self.problem.say("")
         self.receipt.set_openable(False)
         self.view.setVisible(bool(text))
         self.receipt.setText(" ")
@@ -146,7 +147,10 @@ class AssistantMessage(MessageView):
 
     def show_answered_by(self, name: str | None, can_redo: bool = False) -> None:
         """Mark a reply that the small model gives or gave; None for the full one."""
-        self.spark_note.tell(name, can_redo)
+        words = tr("Answered by the small model {name}, less capable.", name=one_line(name)) if name else ""
+        if words != self.spark_note.text:
+            self.spark_note.say(words)
+        self.spark_note.button.setVisible(can_redo)
 
     def show_ended(self, message: Message) -> None:
         """Show the reply as it ended."""
@@ -162,7 +166,8 @@ class AssistantMessage(MessageView):
         self.view.setVisible(bool(message.content))
         self.view.setAccessibleName(tr("Reply: {beginning}", beginning=opening(message.content)))
         self._tell_end(message)
-        self.problem.tell(problem_of(message), _WAYS.get(message.finish_reason or "", tr("Try again")))
+        self.problem.say(problem_of(message) or "")
+        self.problem.button.setText(_WAYS.get(message.finish_reason or "", tr("Try again")))
         self.receipt.setText(receipt(message))
         self.receipt.set_openable(message.timings is not None)
         self._keep_button_room()
@@ -249,7 +254,7 @@ class AssistantMessage(MessageView):
 
     def _on_retry(self) -> None:
         if self.message.finish_reason in _WAYS:
-            self.ways_wanted.emit(self.message, self.problem.retry)
+            self.ways_wanted.emit(self.message, self.problem.button)
         else:
             self.regenerate.emit(self.message.id)
 
@@ -265,57 +270,29 @@ class AssistantMessage(MessageView):
         return super()._can_show_buttons() and self.editor is None and self.message.status is not Status.STREAMING
 
 
-class _Problem(QFrame):
-    """Why there is no reply, and a button to ask again."""
+class _Note(QFrame):
+    """What is to be known of a reply, with a button for what can be done; hidden while there is nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, icon: str, tone: str, button: str = "") -> None:
+        """``name`` is that in the style sheet; ``tone`` is the colour of the icon."""
         super().__init__()
-        self.setObjectName("problemCard")
-        self._icon = QLabel()
-        self._text = plain_label(tone="")
+        self.setObjectName(name)
+        self._icon_name, self._tone, self._icon = icon, tone, QLabel()
+        self._text, self.button = plain_label(tone=""), QPushButton(button)
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.retry = QPushButton()
-        row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.M + 2, Space.M, Space.M, Space.M))
-        fill(row, self._icon, (self._text, 1), self.retry)
+        row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.M + 2, Space.S, Space.S, Space.S))
+        fill(row, self._icon, (self._text, 1), self.button)
         self.hide()
 
     @property
     def text(self) -> str:
         return self._text.text()
 
-    def tell(self, problem: str | None, action: str) -> None:
-        self._text.setText(problem or "")
-        self.retry.setText(action)
-        self.setVisible(problem is not None)
+    def say(self, words: str) -> None:
+        """Show these words, or nothing where there are none."""
+        self._text.setText(words)
+        self.setVisible(bool(words))
 
     def restyle(self, tools: TextTools) -> None:
-        self._icon.setPixmap(pixmap("alert", tools.palette.danger, 20, self.devicePixelRatioF()))
-
-
-class _SparkNote(QFrame):
-    """Says that the small model answered, with a button to let the full one answer instead."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("sparkNote")
-        self._icon = QLabel()
-        self._text = ElidedLabel()
-        self.redo = QPushButton(tr("Redo with the full model"))
-        row = fill(QHBoxLayout(self), spacing=Space.S, margins=(Space.M, Space.XS + 2, Space.XS + 2, Space.XS + 2))
-        fill(row, self._icon, (self._text, 1), self.redo)
-        self.hide()
-
-    @property
-    def text(self) -> str:
-        return self._text.text()
-
-    def tell(self, name: str | None, can_redo: bool) -> None:
-        words = tr("Answered by the small model {name}, less capable.", name=name) if name else ""
-        if words != self._text.text():
-            self._text.setText(words)
-            self._text.setToolTip(words)
-        self.redo.setVisible(can_redo)
-        self.setVisible(bool(name))
-
-    def restyle(self, tools: TextTools) -> None:
-        self._icon.setPixmap(pixmap("spark", tools.palette.warning, 16, self.devicePixelRatioF()))
+        colour = getattr(tools.palette, self._tone)
+        self._icon.setPixmap(pixmap(self._icon_name, colour, ICON, self.devicePixelRatioF()))

@@ -10,6 +10,7 @@ from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
+from ui.widgets.page_layout import style_as
 
 ICON = 14
 
@@ -62,5 +63,4 @@ class DeepStages(QWidget):
             if number == at:
                 colour = palette.accent
             self._marks[name].setPixmap(pixmap(mark, colour, ICON, self.devicePixelRatioF()))
-            self._names[name].setProperty("tone", "strong" if number == at else "muted")
-            self._names[name].style().polish(self._names[name])
+            style_as(self._names[name], "tone", "strong" if number == at else "muted")

@@ -38,7 +38,7 @@ class PromptMenu(QObject):
         if prompts:
             menu.addSeparator()
         else:
-            menu.addAction(tr("Nothing is kept yet")).setEnabled(False)
+            menu.addAction(tr("No prompts yet")).setEnabled(False)
         if written.strip():
             new = Prompt(0, title_of(written), written, is_system)
             menu.addAction(tr("Keep what is written…"), lambda: self.manage(new))

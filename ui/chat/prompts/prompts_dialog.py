@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
-    QDialog,
     QHBoxLayout,
     QLineEdit,
     QListWidget,
@@ -27,30 +26,28 @@ from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
+from ui.widgets.dialogs import Dialog, primary
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import open_size, plain_label
+from ui.widgets.page_layout import plain_label
 
-WIDTH, HEIGHT, LIST = 720, 520, 190
+SIZE, LIST = (720, 520), 190
 MOST_OF_NAME = 40  # letters
 MESSAGE, INSTRUCTIONS = tr("Text for a message"), tr("Instructions for a chat")
 NO_MODEL = tr("Only where I choose it")
 HINT = tr("{{name}} is a variable: its value is asked for each time.")
 
 
-class PromptsDialog(QDialog):
+class PromptsDialog(Dialog):
     """A list beside one prompt. What is written is kept by Save, and when the dialog or the prompt is left."""
 
     def __init__(
         self, library: PromptLibrary, models: Sequence[str], parent: QWidget, begin: Prompt | None = None
     ) -> None:
         """``begin`` is a new prompt to start with."""
-        super().__init__(parent)
+        super().__init__(tr("Prompts"), SIZE, parent)
         self._library, self._shown = library, Prompt(0, "", "")
         self._deleted = Prompt(0, "", "")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Prompts"))
-        open_size(self, WIDTH, HEIGHT, parent)
         self.list = QListWidget()
         self.list.setObjectName("tickList")
         self.list.setAccessibleName(tr("Prompts"))
@@ -76,14 +73,12 @@ class PromptsDialog(QDialog):
         self.text.setTabChangesFocus(True)
         self.note = plain_label(HINT, "caption")
         self.save, self.delete, self.close_button = (
-            QPushButton(tr("Save")),
+            primary(tr("Save")),
             QPushButton(tr("Delete")),
             QPushButton(tr("Close")),
         )
-        self.save.setProperty("kind", "primary")
         self.undo = TextButton(tr("Undo"), tr("Bring the deleted prompt back"))
         self.undo.hide()
-        self.save.setDefault(True)
         self._lay_out()
         self.list.currentRowChanged.connect(self._on_row)
         self.new.clicked.connect(self._on_new)
@@ -97,6 +92,9 @@ class PromptsDialog(QDialog):
         self._list(0)
         prompts = library.prompts
         self._show(begin or (prompts[0] if prompts else Prompt(0, "", "")))
+        if prompts and begin is None:
+            self.list.setCurrentRow(0)
+            self.list.setFocus()
 
     def _lay_out(self) -> None:
         left, right, foot = QVBoxLayout(), QVBoxLayout(), QHBoxLayout()

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QDialog,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -22,12 +21,13 @@ from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
+from ui.widgets.dialogs import Dialog, primary
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size, plain_label, tell
+from ui.widgets.page_layout import ProblemLabel, ScrollColumn, plain_label, style_as
 
-WIDTH, HEIGHT, EXTRA_HEIGHT = 600, 480, 68
+SIZE, EXTRA_HEIGHT = (600, 480), 68
 NAME_WIDTH = 240
 LEAST_NAME = 120  # of a long name: the buttons behind it stay in sight
 EXTRA = tr("One on a line: TOKEN=abc for a command, Authorization: Bearer abc for an address")
@@ -37,17 +37,13 @@ NOTE = tr(
 )
 
 
-class ToolsDialog(QDialog):
+class ToolsDialog(Dialog):
     """The servers with how they are, and a form for another one."""
 
     def __init__(self, box: ToolBox, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(tr("Tools"), SIZE, parent)
         self._box = box
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Tools"))
-        open_size(self, WIDTH, HEIGHT, parent)
-        title, note = QLabel(tr("Tools")), plain_label(NOTE)
-        title.setProperty("tone", "title")
+        title, note = plain_label(tr("Tools"), "title"), plain_label(NOTE)
         self.rows: dict[str, ServerRow] = {}
         body = QWidget()
         self._list = fill(QVBoxLayout(body), spacing=Space.M, margins=(0, 0, Space.S, 0))
@@ -55,13 +51,12 @@ class ToolsDialog(QDialog):
         self._list.addWidget(self.empty)
         self._list.addStretch()
         area = ScrollColumn(body)
-        self.name, self.at, self.add = QLineEdit(), QLineEdit(), QPushButton(tr("Add"))
+        self.name, self.at, self.add = QLineEdit(), QLineEdit(), primary(tr("Add"))
         self.name.setPlaceholderText(tr("Name"))
         self.name.setAccessibleName(tr("Name of the server"))
         self.name.setMaximumWidth(scaled(NAME_WIDTH))
         self.at.setPlaceholderText(tr("uvx mcp-server-time, or http://…/mcp"))
         self.at.setAccessibleName(tr("Command or address"))
-        self.add.setProperty("kind", "primary")
         self.extra = QPlainTextEdit()
         self.extra.setProperty("kind", "field")
         self.extra.setAccessibleName(tr("Environment or headers"))
@@ -72,9 +67,7 @@ class ToolsDialog(QDialog):
         self.more = TextButton(tr("Environment or headers…"), tr("Environment or headers"))
         self.more.setToolTip(tr("Keys and other values that the server needs"))
         self.close_button = QPushButton(tr("Close"))
-        self.add.setDefault(True)
-        self.problem = plain_label(tone="field problem")
-        self.problem.hide()
+        self.problem = ProblemLabel("field problem")
         form, foot = QVBoxLayout(), QHBoxLayout()
         fill(form, self.name, self.at, spacing=Space.S)
         fill(foot, self.more, STRETCH, self.close_button, self.add)
@@ -121,7 +114,7 @@ class ToolsDialog(QDialog):
         self.name.setFocus()
 
     def _on_add(self) -> None:
-        tell(self.problem, self._add())
+        self.problem.say(self._add())
 
     def _add(self) -> str:
         """Add what was typed; return what is wrong with it, "" for nothing."""
@@ -192,5 +185,4 @@ class ServerRow(QWidget):
         if server.is_on and not problem and tools is not None and not tools:
             words = tr("It is connected, and offers no tools.")
         self.state.setText(words)
-        self.state.setProperty("tone", "field problem" if problem else "caption")
-        self.state.style().polish(self.state)
+        style_as(self.state, "tone", "field problem" if problem else "caption")

@@ -14,7 +14,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import plain_label, tell
+from ui.widgets.page_layout import ProblemLabel, style_as
 
 LABEL_WIDTH = 150
 PROMPT_HEIGHT = 88
@@ -124,11 +124,10 @@ class SettingRow(QWidget):
         self.field.setAccessibleName(words.label)
         self.field.setAccessibleDescription(words.help)
         self.field.setToolTip(words.help)
-        self.label, self.problem = QLabel(words.label), plain_label(tone="field problem")
+        self.label, self.problem = QLabel(words.label), ProblemLabel("field problem")
         self.label.setToolTip(words.help)
         self.label.setBuddy(self.field)
         self.label.setFixedWidth(scaled(LABEL_WIDTH))
-        self.problem.hide()
         self.reset = TextButton(tr("Reset"), tr("Reset {label}", label=words.label))
         self.reset.setToolTip(tr("As recommended again"))
         self.reset.clicked.connect(self.clear)
@@ -180,9 +179,8 @@ class SettingRow(QWidget):
         # The sentence stands beside the label: it begins with the same words.
         if text.casefold().startswith(f"{self.name} "):
             text = self._words.label + text[len(self.name) :]
-        tell(self.problem, text)
-        self.field.setProperty("wrong", bool(text))
-        self.field.style().polish(self.field)
+        self.problem.say(text)
+        style_as(self.field, "wrong", bool(text))
 
     def clear(self) -> None:
         """Go back to what is recommended."""

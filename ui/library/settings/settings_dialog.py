@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.safe_text import one_line
 from models.library import requests as ask
@@ -16,40 +16,31 @@ from ui.library.settings.setting_row import SettingRow
 from ui.library.settings.setting_words import LOADING, REPLIES, SettingWords
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
+from ui.widgets.dialogs import Dialog, primary
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size, plain_label, tell
+from ui.widgets.page_layout import ProblemLabel, ScrollColumn, plain_label
 
-WIDTH, HEIGHT = 560, 640
+SIZE = (560, 640)
 LOADING_NOTE = tr("These take effect when the model is loaded next.")
 REPLIES_NOTE = tr("These take effect at once, unless a chat or a request says otherwise.")
 
 
-class SettingsDialog(QDialog):
+class SettingsDialog(Dialog):
     """Shows and changes what is set for a model. Nothing is kept before Save."""
 
     saved = Signal(str)  # a sentence about what was saved
 
     def __init__(self, link: LibraryLink, model: str, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(tr("Settings of {model}", model=model), SIZE, parent)
         self._link, self._model = link, model
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Settings of {model}", model=model))
-        open_size(self, WIDTH, HEIGHT, parent)
-        self.title, self.problem = QLabel(tr("Settings of {model}", model=one_line(model))), QLabel()
-        self.title.setProperty("tone", "title")
-        self.problem.setProperty("tone", "problem")
-        for label in (self.title, self.problem):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem.hide()
+        self.title = plain_label(tr("Settings of {model}", model=one_line(model)), "title")
+        self.problem = ProblemLabel()
         self.rows: dict[str, SettingRow] = {}
         self.form = QWidget()
         self.area = ScrollColumn(self.form)
         self.reset_all = TextButton(tr("Reset all"))
         self.reset_all.setToolTip(tr("Reset everything to what is recommended"))
-        self.save, self.cancel = QPushButton(tr("Save")), QPushButton(tr("Cancel"))
-        self.save.setProperty("kind", "primary")
-        self.save.setDefault(True)
+        self.save, self.cancel = primary(tr("Save")), QPushButton(tr("Cancel"))
         self.reset_all.clicked.connect(self._on_reset_all)
         self.cancel.clicked.connect(self.reject)
         self.save.clicked.connect(self._on_save)
@@ -94,7 +85,7 @@ class SettingsDialog(QDialog):
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._show_buttons()
-        tell(self.problem, trouble.sentence)
+        self.problem.say(trouble.sentence)
 
     def _on_save(self) -> None:
         changes = self.changes

@@ -1,4 +1,4 @@
-"""A dialog to read: a title, what scrolls, and a button that closes it."""
+"""Dialogs: what all of them have, and one to read: a title, what scrolls, and a button that closes it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,30 @@ from ui.theme.tokens import Space
 from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
 
 
-class ReadingDialog(QDialog):
-    """What is to be read goes into ``form``, which scrolls in ``area``."""
+class Dialog(QDialog):
+    """Is gone when it is closed."""
 
-    def __init__(self, name: str, title: str, size: tuple[int, int], parent: QWidget) -> None:
+    def __init__(self, name: str, size: tuple[int, int], parent: QWidget) -> None:
         """``name`` is that of the window; ``size`` is in pixels at the usual size of text, as far as there is room."""
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(name)
         open_size(self, *size, parent)
+
+
+def primary(words: str) -> QPushButton:
+    """Return the button of a dialog that does what it is there for, which Enter presses too."""
+    button = QPushButton(words)
+    button.setProperty("kind", "primary")
+    button.setDefault(True)
+    return button
+
+
+class ReadingDialog(Dialog):
+    """What is to be read goes into ``form``, which scrolls in ``area``."""
+
+    def __init__(self, name: str, title: str, size: tuple[int, int], parent: QWidget) -> None:
+        super().__init__(name, size, parent)
         self.form = QWidget()
         self.area = ScrollColumn(self.form)
         self.area.setAccessibleName(name)
