@@ -17,6 +17,7 @@ SHOWN_MS = 10_000
 SERVICE, PATH = "org.freedesktop.Notifications", "/org/freedesktop/Notifications"
 BY_CLICK = "default"  # the action that a click on the notice itself stands for
 EXPIRED = 1  # why a notice was closed: desktops list it still, and it can be clicked there
+BUS_SECONDS = 1.0  # a bus answers at once; one that does not must not hold the window
 AS_USUAL = -1  # in place of milliseconds: for as long as this desktop shows its notices
 Act = Callable[[], object]
 
@@ -105,6 +106,7 @@ class _NoticeService(QObject):
         if self._readable is not None:
             self._readable.setEnabled(False)
             self._readable.deleteLater()
+        if self._bus is not None:
             self._bus.close()
         self._bus = self._readable = None
         self._asked, self._shown = {}, {}
@@ -113,10 +115,11 @@ class _NoticeService(QObject):
         from jeepney import MatchRule, message_bus
         from jeepney.io.blocking import Proxy, open_dbus_connection
 
-        bus = open_dbus_connection("SESSION")
-        Proxy(message_bus, bus).AddMatch(MatchRule(type="signal", interface=SERVICE, path=PATH))
-        self._bus = bus
-        self._readable = QSocketNotifier(bus.sock.fileno(), QSocketNotifier.Type.Read, self)
+        self._bus = open_dbus_connection("SESSION")
+        Proxy(message_bus, self._bus, timeout=BUS_SECONDS).AddMatch(
+            MatchRule(type="signal", interface=SERVICE, path=PATH)
+        )
+        self._readable = QSocketNotifier(self._bus.sock.fileno(), QSocketNotifier.Type.Read, self)
         self._readable.activated.connect(lambda *readable: self._on_readable())
 
     def _on_readable(self) -> None:
