@@ -169,7 +169,7 @@ def _fits_beside(entry: ModelEntry, loaded: Sequence[LoadedModel]) -> bool:
 
     facts = facts_of(entry)
     # Of files that are mapped the system says that their memory is free.
-    n_mapped = sum(model.n_bytes for model in loaded if not model.n_gpu_layers)
+    n_mapped = sum(model.n_bytes for model in loaded if model.is_mapped and not model.n_gpu_layers)
     return facts is None or fits_beside(facts, entry.path, n_mapped)
 
 

@@ -80,11 +80,11 @@ class Meters:
 
     def _measure(self, hosts: list[ModelHost], now: float) -> Figures:
         total = psutil.virtual_memory().total
-        weights, kv = (sum(kind) for kind in zip(*map(_memory_of, hosts), strict=True)) if hosts else (0, 0)
+        weights, mapped, kv = (sum(kind) for kind in zip(*map(_memory_of, hosts), strict=True)) if hosts else (0, 0, 0)
         snapshots = [host.bridge.snapshot for host in hosts]
         kept = sum(snapshot.cache_ram_bytes for snapshot in snapshots if snapshot is not None)
         # Mapped weights count as memory that programs can have; the system gives them up last.
-        other = max(0, total - min(free_memory(), total) - kv - kept)
+        other = max(0, total - min(free_memory(), total) - (weights - mapped) - kv - kept)
         free = max(0, total - other - weights - kv - kept)
         return Figures(
             cpu=self._busy(),
@@ -119,15 +119,19 @@ class Meters:
         return (energy - before[1]) / 1e6 / (now - before[0])
 
 
-def _memory_of(host: ModelHost) -> tuple[int, int]:
-    """Return the bytes of weights and of KV that a model has outside of GPUs, as far as its layers tell."""
+def _memory_of(host: ModelHost) -> tuple[int, int, int]:
+    """Return the bytes of weights, of those that are mapped, and of KV that a model has outside of GPUs.
+
+    As far as its layers tell.
+    """
     model, entry = host.model, host.entry
     facts = facts_of(entry) if entry is not None else None
     if model is None or facts is None:
-        return 0, 0
+        return 0, 0, 0
     share = 1 - min(1.0, model.n_gpu_layers / max(1, facts.n_layers))
     n_kv = facts.kv_bytes_per_token(model.kv_type, model.kv_type) * model.n_cells
-    return round(model.n_bytes * share), round(n_kv * share)
+    n_weights = round(model.n_bytes * share)
+    return n_weights, n_weights if model.is_mapped else 0, round(n_kv * share)
 
 
 def _nvidia_gpus() -> list[Gpu]:

@@ -26,9 +26,11 @@ from models.formatting.sentence import Sentence
 
 # What imports llama.cpp stays within functions: who starts the checks in a child process does not load it.
 
-# Features that packaging/first_start/llama_sources.cmake adds. This one marks a build with Slipstream's own CPU
+# Features that the patches in packaging/first_start add. The first marks a build with Slipstream's own CPU
 # attention, which reads only the cells of each sequence.
 OWN_ATTENTION = "SLIPSTREAM"
+# Large buffers ask the kernel for huge pages.
+HUGE_PAGES = "SLIPSTREAM_HUGE_PAGES"
 
 
 def describe() -> LlamaSystem:

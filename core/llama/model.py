@@ -73,7 +73,7 @@ class Model:
         params = L.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers
         # ``llama_load_mode``: 1 maps the file into memory, 2 locks what was read, 3 does both.
-        params.load_mode = 0 if no_alloc else options.mmap + 2 * options.mlock
+        params.load_mode = 0 if no_alloc else (options.mmap is not False) + 2 * options.mlock
         params.no_alloc = no_alloc
         params.load_mtp = load_mtp
         handles = _device_array(options.devices)

@@ -42,6 +42,7 @@ from core.loading.memory_fit import (
     ALL_LAYERS,
     LoadPlan,
     fit,
+    is_mapped,
     layers_on_gpu,
     machine_with,
     usable_gpus,
@@ -178,6 +179,7 @@ def _loaded(
         eos=vocab.end_text,
         load_seconds=time.perf_counter() - began,
         pooling=pooling_in_effect(model, facts, options),
+        is_mapped=options.mmap is not False,
         **others,
     )
 
@@ -334,6 +336,7 @@ def load_embedder(
     if not n_gpu_layers and facts.weight_bytes > free * USABLE_SHARE:
         raise ModelDoesNotFit(facts.weight_bytes, int(free * USABLE_SHARE))
 
+    options = replace(options, mmap=is_mapped(facts, options, n_gpu_layers, free))
     model = Model(options.model_path, options, n_gpu_layers=n_gpu_layers, progress=progress)
     vocab = Vocab(model)
     n_ctx = min(options.n_ctx or model.n_ctx_train, model.n_ctx_train)

@@ -13,12 +13,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from core.llama.build import HUGE_PAGES, features
 from core.llama.devices import list_devices
 from core.llama.heads import why_unavailable
 from core.llama.library import listening
 from core.llama.model import Model
 from core.loading.contexts import open_context
 from core.loading.memory_need import ContextSize, fit_request_of, pool_cells, read_facts, with_setting
+from core.machine.host import gives_huge_pages
 from core.machine.known_machine import known_machine, known_runs
 from core.values.engine_options import Device, EngineOptions
 from core.values.errors import ModelDoesNotFit, SlipstreamError
@@ -44,6 +46,9 @@ from models.gguf.errors import GgufError
 from models.pairing import heads as rules
 from models.pairing.gain import ProposerKind
 
+# Reading a file takes up to half a second longer for each GB than mapping it, and the system's cache of it takes memory
+# too for a while. So it is read only if it needs no more than this share of free memory.
+_READ_SHARE = 0.25
 # llama.cpp's number of GPU layers for all.
 ALL_LAYERS = -1
 ComputeBytes = Callable[[EngineOptions], int | None]
@@ -118,7 +123,20 @@ def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Co
         )
         found = replace(found, draft_path=None)
     n_gpu_layers = ALL_LAYERS if plan.setting.n_gpu_layers > facts.n_layers else plan.setting.n_gpu_layers
+    found = replace(found, mmap=is_mapped(facts, found, n_gpu_layers, machine.devices[0].free))
     return LoadPlan(found, n_gpu_layers, _size(facts, options, machine, wanted, plan), plan.placement, notices)
+
+
+def is_mapped(facts: ModelFacts, options: EngineOptions, n_gpu_layers: int, free: int) -> bool:
+    """Return whether to map a model's file into memory instead of reading it, with ``free`` bytes of host memory.
+
+    Weights that were read lie in huge pages if llama.cpp and the system allow that. The processor's steps are then 4 to
+    12 % faster.
+    """
+    if options.mmap is not None:
+        return options.mmap
+    can_gain = n_gpu_layers == 0 and HUGE_PAGES in features() and gives_huge_pages()
+    return not can_gain or facts.n_bytes > free * _READ_SHARE
 
 
 def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import psutil
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 # Bytes of a typical last-level cache, if the system does not say.
 _USUAL_CACHE = 16 << 20
 # The first of these keys in /proc/cpuinfo gives the processor's name: x86, then ARM boards, then others.
@@ -67,6 +68,14 @@ def last_level_cache() -> int:
         sizes = [_first_line(["sysctl", "-n", name]) for name in ("hw.l3cachesize", "hw.perflevel0.l2cachesize")]
         return max((int(size) for size in sizes if size.isdigit()), default=0) or _USUAL_CACHE
     return max((_cache_size(path) for path in _CACHES.glob("index*/size")), default=0) or _USUAL_CACHE
+
+
+def gives_huge_pages() -> bool:
+    """Return whether the system gives huge pages of memory (2 MiB) to programs that ask for them."""
+    try:
+        return "[never]" not in _HUGE_PAGES.read_text(encoding="ascii")
+    except OSError:
+        return False
 
 
 def _cache_size(path: Path) -> int:

@@ -94,6 +94,9 @@ class EngineOptions:
     the experts of that many first layers in host memory (None: of as few as needed). ``kv_type`` None is f16, or a
     coarser type if f16 does not fit. A value that is set is used or the load fails: a set ``n_ctx`` is never shortened.
 
+    ``mmap`` maps the file into memory instead of reading it; None reads it if that makes steps faster and memory is
+    plentiful.
+
     ``speculation`` "auto" drafts with n-gram lookup, with the prediction heads in the model's file, and with
     ``draft_path``: a draft model, an EAGLE-3 or a DFlash head. "draft" uses ``draft_path`` alone (or the prediction
     heads if it is None). "off" never drafts. ``draft_depth`` fixes the number of drafted tokens instead of choosing it
@@ -124,7 +127,7 @@ class EngineOptions:
     n_cpu_moe: int | None = None
     flash_attention: FlashAttention = "auto"
     kv_type: KvType | None = None
-    mmap: bool = True
+    mmap: bool | None = None
     mlock: bool = False
     devices: tuple[str, ...] = ()
     also_worker: str | None = None

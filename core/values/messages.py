@@ -175,6 +175,7 @@ class LoadedModel:
     is the file of the draft model or head, "" if none was loaded. ``has_heads``: the prediction heads in the model's
     file draft. ``mmproj`` is the file of the projector, with which the model sees images, "" if none was loaded.
     ``pooling`` is how its vectors come from those of tokens. Without ``can_write`` it gives vectors and no text.
+    Files that are not ``is_mapped`` into memory were read.
     """
 
     path: str
@@ -205,6 +206,7 @@ class LoadedModel:
     mmproj: str = ""
     pooling: Pooling = "last"
     can_write: bool = True
+    is_mapped: bool = True
 
 
 class FinishReason(StrEnum):

@@ -28,8 +28,14 @@ def _option(*names: str, help: str, metavar: str | None = None, low: int | None 
 
 
 # How files are loaded: whether they are mapped, and whether they are kept from swap.
-_LOAD_MODES = {"auto": (True, False), "none": (False, False), "mmap": (True, False), "dio": (False, False)}
-_LOAD_MODES |= {"mlock": (False, True), "mmap+mlock": (True, True)}
+_LOAD_MODES: dict[str, tuple[bool | None, bool]] = {
+    "auto": (None, False),
+    "none": (False, False),
+    "mmap": (True, False),
+    "dio": (False, False),
+    "mlock": (False, True),
+    "mmap+mlock": (True, True),
+}
 _EFFORTS = ("default", "none", "minimal", "low", "medium", "high", "xhigh", "max")
 _NO_DRAFTS = "none"
 _RANDOM_SEEDS = (-1, 2**32 - 1)
@@ -187,8 +193,8 @@ class LlamaServerChoice:
         given = [one for several in self.lora or () for one in _adapters(several)]
         return tuple((path, 0.0) for path, _ in given) if self.lora_init_without_apply else tuple(given)
 
-    def loading(self, mmap: bool, mlock: bool) -> tuple[bool, bool]:
-        """Return whether files are mapped, and whether they are kept from swap. Raises BadOption."""
+    def loading(self, mmap: bool | None, mlock: bool) -> tuple[bool | None, bool]:
+        """Return whether files are mapped (None: if faster), and whether they are kept from swap. Raises BadOption."""
         if self.load_mode is None:
             return mmap, mlock
         if self.load_mode not in _LOAD_MODES:

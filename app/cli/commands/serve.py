@@ -66,7 +66,10 @@ class EngineChoice:
             help=f"KV cache: {', '.join(_KV_TYPES)}; f16 or what fits if left out.",
         ),
     ] = None
-    mmap: Annotated[bool, _option("--mmap/--no-mmap", help="Map the file into memory instead of reading it.")] = True
+    mmap: Annotated[
+        bool | None,
+        _option("--mmap/--no-mmap", help="Map the file into memory instead of reading it; the faster way if left out."),
+    ] = None
     mlock: Annotated[bool, _option("--mlock", help="Keep the model in memory, never in swap.")] = False
     draft: Annotated[
         str | None,

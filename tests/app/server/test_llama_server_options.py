@@ -244,6 +244,8 @@ def test_options_of_sampling_are_what_requests_get_that_say_nothing(served):
         ("-fa --mlock --no-mmap", {"flash_attention": "on", "mlock": True, "mmap": False}),
         ("-fa off -cmoe", {"flash_attention": "off", "n_cpu_moe": 512}),
         ("--cpu-moe 3 -t -1 -np -1", {"n_cpu_moe": 3, "n_threads": None, "n_slots": 4}),
+        ("--mmap", {"mmap": True}),
+        ("-lm auto", {"mmap": None, "mlock": False}),
         ("-lm mmap+mlock", {"mmap": True, "mlock": True}),
         ("-lm none", {"mmap": False, "mlock": False}),
         ("-ngl all", {"n_gpu_layers": 512}),

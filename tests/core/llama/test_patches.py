@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.llama.build import OWN_ATTENTION, features
+from core.llama.build import HUGE_PAGES, OWN_ATTENTION, features
 from core.llama.context import Context, ContextOptions
 from core.llama.devices import can_use_rpc
+from core.llama.library import declare, ggml
 from core.llama.model import Model
+from core.machine.host import gives_huge_pages
 from core.values.engine_options import whole_lines
 from tests.support.attention_op import Case, Numbers, by_ggml, by_numpy
 from tests.support.lending import TOKEN, TestWorker
@@ -47,8 +51,31 @@ def case(
     return Case(query, keys, values, is_visible, numbers(seed + 3, 4) if has_sinks else None)
 
 
+def asks_for_huge_pages(address: int) -> bool:
+    """Return whether huge pages were asked for the memory at an address of this process (proc_pid_smaps, "hg")."""
+    lines = iter(Path("/proc/self/smaps").read_text(encoding="utf-8").splitlines())
+    for line in lines:
+        start, _, end = line.split()[0].partition("-")
+        if end and int(start, 16) <= address < int(end, 16):
+            return "hg" in next(line for line in lines if line.startswith("VmFlags:")).split()
+    raise AssertionError(f"{address:#x} is in no part of memory")
+
+
 def test_the_build_passes_over_the_cells_of_other_texts_in_runs() -> None:
     assert OWN_ATTENTION in features()
+
+
+@pytest.mark.skipif(not gives_huge_pages(), reason="the system gives no huge pages")
+def test_large_buffers_ask_for_huge_pages() -> None:
+    assert HUGE_PAGES in features()
+    allocate = declare(ggml, "ggml_aligned_malloc", ctypes.c_void_p, ctypes.c_size_t)
+    free = declare(ggml, "ggml_aligned_free", None, ctypes.c_void_p, ctypes.c_size_t)
+    size = 16 << 20
+    address = allocate(size)
+    assert address % (2 << 20) == 0
+    assert asks_for_huge_pages(address)
+    assert asks_for_huge_pages(address + size - 1)
+    free(address, size)
 
 
 @pytest.mark.parametrize("length", LENGTHS)

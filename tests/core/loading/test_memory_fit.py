@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from core.llama.build import HUGE_PAGES, features
 from core.llama.library import AllocationLog, listening
 from core.llama.model import Model
 from core.loading.contexts import open_context
 from core.loading.memory_fit import ALL_LAYERS, LoadPlan, context_size, fit, why_so
 from core.loading.memory_need import MemoryNeed, dry_run, pool_cells
+from core.machine.host import gives_huge_pages
 from core.values.engine_options import EngineOptions, whole_lines
 from core.values.errors import LoadFailed, ModelDoesNotFit
 from models.estimate.fit.memory import USABLE_SHARE
@@ -63,6 +65,19 @@ def test_experts_stay_on_the_processor_by_themselves_and_it_is_said():
     assert notice.startswith("Because this fits the free memory and is fastest, it is loaded with ")
 
 
+@pytest.mark.skipif(
+    HUGE_PAGES not in features() or not gives_huge_pages(), reason="no huge pages: files are always mapped"
+)
+def test_a_file_is_read_if_huge_pages_make_it_faster_and_memory_is_plentiful():
+    size = EMBER.stat().st_size
+    assert fitted(read_model(EMBER), machine()).options.mmap is False
+    assert fitted(read_model(EMBER), machine(), mmap=True).options.mmap is True
+    assert fitted(read_model(EMBER), machine(host=round(3.5 * size)), n_ctx=64, n_slots=1).options.mmap is True
+    on_gpu = fitted(read_model(EMBER), machine(20 * GB), n_gpu_layers=1)
+    assert on_gpu.n_gpu_layers
+    assert on_gpu.options.mmap is True
+
+
 def test_a_shorter_context_is_only_for_those_who_asked_for_none():
     long = replace(DENSE, n_ctx_train=8192)
     here = room(long, "q4_0", 4096)
@@ -93,7 +108,7 @@ def test_what_is_asked_for_and_does_not_fit_is_refused_with_what_would(asked, op
 def test_what_is_asked_for_and_fits_is_kept():
     asked = {"n_gpu_layers": 4, "n_cpu_moe": 6, "kv_type": "q5_1", "n_ctx": 300}
     found = fitted(EXPERTS, machine(3 * GB), **asked)
-    assert found.options == replace(EngineOptions(str(EMBER), **asked), n_cells=300)
+    assert found.options == replace(EngineOptions(str(EMBER), **asked), n_cells=300, mmap=True)
     assert (found.n_gpu_layers, found.size.n_ctx, found.notices) == (4, 300, ())
     assert fitted(EXPERTS, machine(), n_cpu_moe=99).options.n_cpu_moe == 6
     assert fitted(DENSE, machine(), n_cpu_moe=3).options.n_cpu_moe == 0
