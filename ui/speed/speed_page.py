@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -176,7 +177,10 @@ class SpeedPage(PageColumn):
         draft = found.get("draft")
         self._why = str(draft.get("why") or "") if isinstance(draft, dict) else ""
         self._is_last = now is not None and now.is_idle and last is not None
-        self._latest = last if self._is_last and last is not None else now or Snapshot()
+        self._latest = now or Snapshot()
+        if self._is_last and last is not None:
+            # Depths are counted since the model was loaded, not for a reply.
+            self._latest = replace(last, drafted_at=self._latest.drafted_at, accepted_at=self._latest.accepted_at)
         if not self._soon.isActive():
             self._soon.start()
 

@@ -8,8 +8,10 @@ from PySide6.QtCore import Qt, QTimer
 from app.server.meters import Gpu, read_nvidia
 from core.values.messages import Bottleneck, Snapshot
 from models.estimate.fit.summary import FitSummary, FitVerdict
+from models.formatting.json_values import plain
 from models.library.values import Choosing, ModelFitReport, PartnerRow, Partners, QuantiseOffer, QuantiseTarget
 from ui.client.api import Api
+from ui.client.live_events import LiveEvents
 from ui.speed.history import SECONDS, History
 from ui.speed.measuring_card import PAIR, STOPPED, VERIFY, gains
 from ui.speed.plots import LinePlot, figures
@@ -147,6 +149,18 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     served.show_page("chat")
     timers = page.findChildren(QTimer, options=Qt.FindChildOption.FindDirectChildrenOnly)
     qtbot.waitUntil(lambda: not any(timer.isActive() for timer in timers))
+
+
+def test_drafts_by_depth_are_the_latest_also_beside_an_earlier_reply(qtbot, window: MainWindow) -> None:
+    window.show_page("speed")
+    page = window.speed
+    assert page is not None
+    reply = Snapshot(n_drafted=12, n_accepted=6, decode_rate=50.0)
+    now = Snapshot(is_idle=True, drafted_at=(8, 4), accepted_at=(5, 1))
+    page.findChild(LiveEvents).came.emit({"snapshot": plain(now), "last_reply": plain(reply)})
+    qtbot.waitUntil(lambda: page.depths.bars != ())
+    assert "6 of 12" in page.why.text()
+    assert [bar.share for bar in page.depths.bars] == [5 / 8, 1 / 4]
 
 
 @pytest.mark.parametrize("name", [VERIFY, PAIR])
