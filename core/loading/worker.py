@@ -11,6 +11,7 @@ import queue
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -139,31 +140,43 @@ class EventSender:
 
     Each message wakes the server, which takes a core from the running step. So tokens are collected until
     ``_TOGETHER_SECONDS`` after the last message. A request's first token and all other events are sent at once.
+    Collecting wakes nobody: the thread sleeps meanwhile.
     """
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
         self._without_token: set[str] = set()  # started requests without a token yet
         self._sent_at = 0.0
-        self._queue: queue.SimpleQueue[tuple[Event, ...] | None] = queue.SimpleQueue()
+        self._collected: deque[tuple[Event, ...]] = deque()
+        self._is_asleep = False  # until there are events
+        self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()  # False: send what is left and end
         self._thread = threading.Thread(target=self._work, name="outbox", daemon=True)
         self._thread.start()
 
     def put(self, events: Iterable[Event]) -> None:
-        """Send events as one message."""
+        """Send events, in one message."""
         message = tuple(events)
-        if message:
-            self._queue.put(message)
+        if not message:
+            return
+        is_urgent = self._is_urgent(message)
+        self._collected.append(message)
+        if is_urgent or self._is_asleep:
+            self._is_asleep = False  # once is enough
+            self._wake.put(True)
 
     def close(self) -> None:
         """Send what is left and stop."""
-        self._queue.put(None)
+        self._wake.put(False)
         self._thread.join()
 
     def _work(self) -> None:
         is_open = True
         while is_open:
-            events, is_open = self._gather()
+            is_open = self._wait()
+            self._is_asleep = False
+            events = [event for _ in range(len(self._collected)) for event in self._collected.popleft()]
+            if not events:
+                continue
             try:
                 self._pipe.send(tuple(events))
             except PipeClosed:
@@ -173,20 +186,15 @@ class EventSender:
                 os._exit(_EXIT_BROKEN)
             self._sent_at = time.monotonic()
 
-    def _gather(self) -> tuple[list[Event], bool]:
-        """Wait for the events of the next message; return them, and False if no more will come."""
-        events: list[Event] = []
-        wait: float | None = None
-        while wait is None or wait > 0:
-            try:
-                some = self._queue.get(timeout=wait)
-            except queue.Empty:
-                break
-            if some is None:
-                return events, False
-            events += some
-            wait = 0.0 if self._is_urgent(some) else self._sent_at + _TOGETHER_SECONDS - time.monotonic()
-        return events, True
+    def _wait(self) -> bool:
+        """Wait until events are to be sent; return False if no more will come."""
+        left = self._sent_at + _TOGETHER_SECONDS - time.monotonic()
+        if left > 0:
+            with contextlib.suppress(queue.Empty):
+                return self._wake.get(timeout=left)
+        self._is_asleep = True
+        # What came before ``put`` could see that the thread sleeps.
+        return True if self._collected else self._wake.get()
 
     def _is_urgent(self, events: Iterable[Event]) -> bool:
         is_urgent = False

@@ -164,18 +164,23 @@ def test_all_arrives_once_and_in_order(ends: tuple[EventSender, Pipe]) -> None:
     assert received == sent
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are collected for ever."""
+    monkeypatch.setattr("core.loading.worker._TOGETHER_SECONDS", 1_000.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_tokens_of_fast_steps_share_a_message(ends: tuple[EventSender, Pipe]) -> None:
     outbox, far = ends
     outbox.put((Started("a", 3, 0), _token("first")))
     far.receive()
-    for i in range(100):
-        outbox.put((_token(str(i)),))
-    outbox.put((Ended("a", FinishReason.STOP),))
-    messages = [far.receive()]
-    while not isinstance(messages[-1][-1], Ended):
-        messages.append(far.receive())
-    assert sum(len(one) for one in messages) == 101
-    assert len(messages) < 50
+    tokens = [_token(str(i)) for i in range(100)]
+    for token in tokens:
+        outbox.put((token,))
+    end = Ended("a", FinishReason.STOP)
+    outbox.put((end,))
+    assert far.receive() == (*tokens, end)
 
 
 def test_tokens_are_not_held_until_another_event_comes(ends: tuple[EventSender, Pipe]) -> None:
@@ -186,19 +191,23 @@ def test_tokens_are_not_held_until_another_event_comes(ends: tuple[EventSender, 
     assert far.receive() == (_token("second"),)
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_first_token_of_a_text_waits_for_none_of_another(ends: tuple[EventSender, Pipe]) -> None:
     outbox, far = ends
     outbox.put((Started("a", 3, 0), _token("first")))
+    outbox.put((_token("second"),))
     outbox.put((Started("b", 3, 0),))
     outbox.put((_token("first", "b"),))
+    received: list[Event] = []
+    while len(received) < 5:
+        received += far.receive()
+    assert received[-1] == _token("first", "b")
     outbox.put((_token("second", "b"),))
     outbox.close()
-    received: list[tuple[Event, ...]] = []
-    while sum(len(one) for one in received) < 5:
-        received.append(far.receive())
-    assert received[-1] == (_token("second", "b"),)  # alone: what was put before had gone
+    assert far.receive() == (_token("second", "b"),)
 
 
+@pytest.mark.usefixtures("patient")
 def test_what_is_left_is_sent_before_the_end(ends: tuple[EventSender, Pipe]) -> None:
     outbox, far = ends
     outbox.put((Started("a", 3, 0), _token("first")))
