@@ -58,11 +58,6 @@ def test_a_model_too_large_for_memory_is_refused_with_both_numbers(tmp_path: Pat
     assert caught.value.needed > caught.value.free > 0
 
 
-def test_a_context_too_large_for_memory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelDoesNotFit, match="KV cache"):
-        load_engine(EngineOptions(str(EMBER), n_ctx=1 << 30), cache_folder=None)
-
-
 def test_an_unknown_device_is_refused() -> None:
     with pytest.raises(BadOption, match="no device called 'Warp9'"):
         load_engine(EngineOptions(str(EMBER), devices=("Warp9",)), cache_folder=None)
