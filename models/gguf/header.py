@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, with_facts
 from models.gguf.byte_source import ByteSource, FileSource
 from models.gguf.errors import BadGguf, NotGguf, TruncatedGguf
 from models.gguf.tensor_types import BY_ID, REMOVED, GgmlType, odd_rows
@@ -202,7 +202,7 @@ class _Cursor:
 
     def bad(self, what: str, /, **facts: object) -> BadGguf:
         """The error, with ``facts`` for the holes of ``what``."""
-        return BadGguf(self.source.name, Sentence(what, **facts) if facts else what)
+        return BadGguf(self.source.name, with_facts(what, facts))
 
     def need(self, n_bytes: int) -> None:
         """Refuse if fewer than ``n_bytes`` are left."""
