@@ -154,7 +154,7 @@ def _decode(engine: Engine, n_prompt: int, n_tokens: int) -> float:
 def amounts_of(facts: ModelFacts, n_past: int, probe: MachineProbe) -> Amounts:
     """Return the amounts of work of a token on the CPU."""
     placement = Placement.all_on(0, facts.n_layers)
-    return work(facts, placement, [_processor(None, probe).traits], n_past=n_past)
+    return work(facts, placement, [_processor(None, probe)], n_past=n_past)
 
 
 def _processor(rate: float | None, probe: MachineProbe | None) -> MachineDevice:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import psutil
 
 from core.kv_cache.prefix_tree import TokenIds
+from models.files.integrity import identity
 
 Blob = npt.NDArray[np.uint8]
 """The cells of a sequence in llama.cpp's own format."""
@@ -245,28 +246,10 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
-# Bytes of a model's key, and of what is hashed of each file: its beginning and samples.
-KEY_BYTES = 16
-_HEAD_BYTES = 1 << 20
-_N_SAMPLES, _SAMPLE_BYTES = 64, 4096
-
-
 def model_key(paths: Sequence[Path], *options: object) -> bytes:
-    """Return the key of a model's files and of the options that change what is computed. Raises OSError.
-
-    It hashes each file's size, modification time, first megabyte (metadata and the first tensors), and 64 samples of 4
-    KiB at equal distances. Reading all of a large file would take longer than the cache saves.
-    """
-    digest = hashlib.blake2b(repr(options).encode(), digest_size=KEY_BYTES)
-    for path in paths:
-        status = path.stat()
-        digest.update(f"{status.st_size} {status.st_mtime_ns}".encode())
-        with path.open("rb") as file:
-            digest.update(file.read(_HEAD_BYTES))
-            for index in range(_N_SAMPLES):
-                file.seek(status.st_size * index // _N_SAMPLES)
-                digest.update(file.read(_SAMPLE_BYTES))
-    return digest.digest()
+    """Return the key of a model's files and of the options that change what is computed. Raises OSError."""
+    times = tuple(path.stat().st_mtime_ns for path in paths)
+    return _digest(repr((identity(paths), times, options)).encode())
 
 
 _log = logging.getLogger(__name__)

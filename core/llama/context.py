@@ -15,6 +15,7 @@ from core.llama.library import INT32_P, L, declare, quick, waiting
 from core.llama.model import Model
 from core.values.engine_options import MANY_ROWS, FlashAttention, KvType, Pooling, whole_lines
 from core.values.errors import LoadFailed
+from models.gguf.tensor_types import BY_NAME
 
 
 class Batch:
@@ -89,19 +90,28 @@ class Batch:
 
 
 class EmbeddingBatch:
-    """Rows of one sequence that are given as embeddings instead of tokens (``llama_batch.embd``); no logits."""
+    """Rows that are given as embeddings instead of tokens (``llama_batch.embd``). All of them are outputs, or none."""
 
-    n_outputs = 0
+    def __init__(
+        self,
+        embeddings: npt.NDArray[np.float32],
+        positions: npt.NDArray[np.int32],
+        sequences: npt.NDArray[np.int32] | int,
+        *,
+        are_outputs: bool = False,
+    ) -> None:
+        """``embeddings`` have shape (n_rows, n_embd), ``positions`` (n_rows,), or (4, n_rows) for M-RoPE.
 
-    def __init__(self, embeddings: npt.NDArray[np.float32], positions: npt.NDArray[np.int32], sequence: int) -> None:
-        """``embeddings`` have shape (n_rows, n_embd), ``positions`` (n_rows,), or (4, n_rows) for M-RoPE."""
+        ``sequences`` has shape (n_rows,), or is the sequence of all rows.
+        """
         self.n_tokens = n_rows = len(embeddings)
+        self.n_outputs = n_rows if are_outputs else 0
         self._embeddings = np.ascontiguousarray(embeddings, np.float32)
         self._positions = np.ascontiguousarray(positions, np.int32)
         self._n_seq = np.ones(n_rows, np.int32)
-        self._sequence = np.array([sequence], np.int32)
-        self._seq_pointers = np.full(n_rows, self._sequence.ctypes.data, np.uint64)
-        self._out = np.zeros(n_rows, np.int8)
+        self._sequences = np.array(np.broadcast_to(sequences, n_rows), np.int32)
+        self._seq_pointers = self._sequences.ctypes.data + 4 * np.arange(n_rows, dtype=np.uint64)
+        self._out = np.full(n_rows, are_outputs, np.int8)
         batch = L.llama_batch()
         batch.n_tokens = n_rows
         batch.token = None
@@ -113,16 +123,6 @@ class EmbeddingBatch:
         self.c: Any = batch
 
 
-_GGML_TYPES: dict[KvType, int] = {
-    "f32": 0,
-    "f16": 1,
-    "q4_0": 2,
-    "q4_1": 3,
-    "q5_0": 6,
-    "q5_1": 7,
-    "q8_0": 8,
-    "bf16": 30,
-}
 FLASH_ATTENTION_TYPES: dict[FlashAttention, int] = {"auto": -1, "off": 0, "on": 1}
 
 _P, _I32 = ctypes.c_void_p, ctypes.c_int32
@@ -188,7 +188,7 @@ class Context:
         params.n_threads = n_threads
         params.n_threads_batch = n_threads
         params.flash_attn_type = FLASH_ATTENTION_TYPES[options.flash_attention]
-        params.type_k = params.type_v = _GGML_TYPES[options.kv_type]
+        params.type_k = params.type_v = BY_NAME[options.kv_type].id
         if options.is_mtp:
             params.ctx_type = L.LLAMA_CONTEXT_TYPE_MTP
         if target is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.context import Batch, Context, DecodeStatus
+from core.llama.context import Batch, Context, DecodeStatus, EmbeddingBatch
 from core.llama.library import FLOAT_P, INT32_P, L, quick
 from core.llama.model import Model
 from models.formatting.sentence import Sentence
@@ -75,9 +75,14 @@ def set_causal(context: Context, is_causal: bool) -> None:
     L.llama_set_causal_attn(context.c, is_causal)
 
 
-def n_axes(model: Model) -> int:
-    """Return how many positions a row without a token has: four with M-RoPE, else one."""
-    return 4 if L.llama_model_rope_type(model.c) == L.LLAMA_ROPE_TYPE_MROPE else 1
+def uses_mrope(model: Model) -> bool:
+    """Return whether a row without a token has four positions (M-RoPE) instead of one."""
+    return bool(L.llama_model_rope_type(model.c) == L.LLAMA_ROPE_TYPE_MROPE)
+
+
+def mrope_positions(positions: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the four positions of each row of a text, shape (4, n): the first three are equal, and the last is 0."""
+    return np.vstack((positions, positions, positions, np.zeros_like(positions)))
 
 
 def export_hidden(context: Context, *, of_outputs_only: bool) -> None:
@@ -130,39 +135,8 @@ class LayerInputs:
         return tuple(_rows(address, n_rows, self._target_width) for address in addresses)
 
 
-class FeatureBatch(StateBatch):
-    """A batch of the target's states without tokens: for an encoder, or for the KV cache of a head. No outputs."""
-
-    def __init__(self, capacity: int, width: int, n_axes: int = 1) -> None:
-        """Make room for ``capacity`` states of ``width`` numbers, each with ``n_axes`` positions."""
-        super().__init__(capacity, width)
-        self._n_axes = n_axes
-        self._c.token = None
-        self._tokens = np.zeros(capacity, np.int32)
-        self._axes = np.zeros(n_axes * capacity, np.int32)
-        if n_axes > 1:
-            self._c.pos = self._axes.ctypes.data_as(INT32_P)
-
-    def add_states(self, states: StateRows, position: int, sequence: int) -> None:
-        """Add the states of consecutive positions from ``position`` on."""
-        row, count = self.n_tokens, len(states)
-        self.add_run(self._tokens[:count], position, sequence, n_wanted=0)
-        self.states[row : row + count] = states
-
-    @property
-    def c(self) -> Any:
-        """The C structure, valid until the next ``add_states`` or ``clear``."""
-        if self._n_axes > 1:
-            # All positions of one axis after the other; for text the first three axes are equal and the last is 0.
-            count = self.n_tokens
-            self._axes[: 3 * count] = np.tile(self._pos[:count], 3)
-            self._axes[3 * count : 4 * count] = 0
-        return super().c
-
-
-def encode(context: Context, batch: FeatureBatch) -> DecodeStatus:
+def encode(context: Context, batch: EmbeddingBatch) -> DecodeStatus:
     """Run a head's encoder (``llama_encode``), of which every row is an output: ``hidden`` returns them next."""
-    batch.want_all()
     code = L.llama_encode(context.c, batch.c)
     context.synchronize()
     return DecodeStatus.OK if code == 0 else DecodeStatus(code)

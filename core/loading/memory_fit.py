@@ -156,7 +156,7 @@ def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ..
             ),
         )
     n_layers = sum(machine.devices[where].lent is not None for where in plan.placement.layers)
-    amounts = work(facts, plan.placement, machine.traits, n_past=0, kv_type=plan.options.cache_type)
+    amounts = work(facts, plan.placement, machine.devices, n_past=0, kv_type=plan.options.cache_type)
     seconds = machine.efficiency.seconds(amounts)
     slowest = min((one.link for one in lent), key=lambda link: link.bandwidth)
     over = {

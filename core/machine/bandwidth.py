@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from core.machine.host import Host, OtherPrograms, busy_seconds, others_are_busy, this_machine
 from core.values.errors import SlipstreamError
 from models.estimate.fit.memory import free_memory
-from models.files.disk import write_whole
-from models.formatting.json_values import value_of
+from models.files.disk import read_value, write_whole
 from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -117,13 +116,9 @@ def read_pass(words: Words, n_threads: int, pool: ThreadPoolExecutor) -> int:
 
 def remembered(folder: Path, machine: Host | Bandwidth) -> Bandwidth | None:
     """Return the kept measurement of this machine, or None."""
-    try:
-        fields = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
-        known: Bandwidth = value_of(Bandwidth, fields)
-    except (OSError, ValueError, TypeError):
-        return None
-    is_here = (known.cpu, known.ram) == (machine.cpu, machine.ram)
-    return known if known.bytes_per_second > 0 and is_here else None
+    known: Bandwidth | None = read_value(Bandwidth, folder / FILE_NAME)
+    is_here = known is not None and (known.cpu, known.ram) == (machine.cpu, machine.ram)
+    return known if known is not None and known.bytes_per_second > 0 and is_here else None
 
 
 def remember(folder: Path, found: Bandwidth) -> Bandwidth:

@@ -22,13 +22,13 @@ from core.values.engine_options import Device
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.estimate.speed.probe import Probe
 from models.estimate.speed.runs import ModelRun, observations, read_runs
-from models.files.disk import write_whole
+from models.files.disk import read_json, write_whole
 from models.formatting.json_values import plain, value_of
 
 _log = logging.getLogger(__name__)
 MEASURED_FILE = "measured.json"
 # A larger file was not written by Slipstream.
-_MOST_CHARACTERS = 4 << 20
+_MOST_BYTES = 4 << 20
 
 
 class Measurements:
@@ -64,13 +64,7 @@ class Measurements:
             _log.warning("Measurements could not be kept: %s", error)
 
     def _read(self) -> dict[str, Any]:
-        if self._path is None:
-            return {}
-        try:
-            with open(self._path, encoding="utf-8") as file:
-                entries = json.loads(file.read(_MOST_CHARACTERS))
-        except (OSError, ValueError, RecursionError):
-            return {}
+        entries = read_json(self._path, _MOST_BYTES) if self._path is not None else None
         return entries if isinstance(entries, dict) else {}
 
 
@@ -142,18 +136,14 @@ def probe_machine(should_stop: Callable[[], bool] = lambda: False) -> MachinePro
     """Measure in a child process; None where the child fails, or once ``should_stop`` says so."""
     try:
         child = run_module("core.machine.kernel_probe", seconds=_CHILD_SECONDS, should_stop=should_stop)
-    except (subprocess.TimeoutExpired, OSError):
+        return _probe_in(json.loads(child.stdout)) if child.returncode == 0 else None
+    except (subprocess.TimeoutExpired, OSError, ValueError):
         return None
-    return _parsed_probe(child.stdout) if child.returncode == 0 else None
 
 
 def remembered_probe(folder: Path, machine: Host) -> MachineProbe | None:
     """Return the kept measurement of this machine by this version of the program, or None."""
-    try:
-        with open(folder / PROBE_FILE, encoding="utf-8") as file:
-            known = _parsed_probe(file.read(_MOST_CHARACTERS))
-    except (OSError, ValueError):
-        return None
+    known = _probe_in(read_json(folder / PROBE_FILE, _MOST_BYTES))
     return known if known is not None and (known.cpu, known.ram) == (machine.cpu, machine.ram) else None
 
 
@@ -172,12 +162,12 @@ def _probing_program() -> str:
     return f"{_PROBE_FORMAT}, llama-cpp-python {version('llama-cpp-python')}"
 
 
-def _parsed_probe(text: str) -> MachineProbe | None:
+def _probe_in(fields: Any) -> MachineProbe | None:
+    """Return what this version of the program has measured; devices with impossible values are left out."""
     try:
-        fields = json.loads(text)
         if fields["program"] != _probing_program():
             return None
         found: MachineProbe = value_of(MachineProbe, fields)
-        return replace(found, devices={name: probe for name, probe in found.devices.items() if probe.is_possible})
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
+    return replace(found, devices={name: probe for name, probe in found.devices.items() if probe.is_possible})

@@ -17,7 +17,7 @@ from models.facts.model_facts import ModelFacts, read_model
 from models.facts.split_files import is_listed, model_name, parts
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
-from models.gguf.header import GgufError
+from models.gguf.errors import GgufError
 
 STARTER_FOLDER = Path(__file__).resolve().parents[1] / "starter"
 # The bundled model, and the smaller one that drafts for it.

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from models.files.disk import write_whole
-from models.formatting.json_values import plain, value_of
+from models.files.disk import read_json, read_value, write_whole
+from models.formatting.json_values import plain
 from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
 
@@ -111,10 +111,7 @@ def named_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
 
 def read_folders(file: Path) -> tuple[ImportedFolder, ...]:
     """The imported folders, including missing ones; none if the list cannot be read."""
-    try:
-        return tuple(value_of(tuple[ImportedFolder, ...], json.loads(file.read_bytes())))
-    except (OSError, ValueError, TypeError, KeyError):
-        return ()
+    return read_value(tuple[ImportedFolder, ...], file) or ()
 
 
 def write_folders(file: Path, folders: tuple[ImportedFolder, ...]) -> None:
@@ -157,12 +154,10 @@ def _ollama_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
 def _ollama_blob(folder: ImportedFolder, manifest: Path) -> Path | None:
     """The file of weights that a manifest names, if it is there. The digest is checked, so it cannot be a path."""
     try:
-        if manifest.stat().st_size > _MAX_MANIFEST_BYTES:
-            return None
-        layers = json.loads(manifest.read_bytes())["layers"]
+        layers = read_json(manifest, _MAX_MANIFEST_BYTES)["layers"]
         digest = next(layer["digest"] for layer in layers if layer["mediaType"] == _OLLAMA_MODEL)
         match = _DIGEST.fullmatch(digest)
-    except (OSError, ValueError, TypeError, KeyError, StopIteration, RecursionError):
+    except (TypeError, KeyError, StopIteration):
         return None
     blob = folder.path / "blobs" / f"sha256-{match[1]}" if match else None
     return blob if blob is not None and blob.is_file() and folder.contains(blob) else None

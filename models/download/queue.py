@@ -12,7 +12,7 @@ from pathlib import Path
 
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import Downloaded, DownloadOptions, DownloadPhase, DownloadProgress
-from models.files.disk import write_whole
+from models.files.disk import read_json, write_whole
 from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty
 from models.files.safe_path import PARTIAL_FOLDER, partial
@@ -235,10 +235,10 @@ class DownloadQueue:
     def _save(self) -> None:
         if self._is_closing:  # closing stops jobs, but does not pause them
             return
-        left = [job for job in self._jobs if job.phase is not DownloadPhase.DONE]
         requests = [
-            asdict(job.request) | {"is_paused": job.phase is DownloadPhase.PAUSED, "files": list(job.files)}
-            for job in left
+            asdict(job.request) | {"is_paused": job.phase is DownloadPhase.PAUSED, "files": job.files}
+            for job in self._jobs
+            if job.phase is not DownloadPhase.DONE
         ]
         try:
             write_whole(self._file, json.dumps(requests))
@@ -249,10 +249,9 @@ class DownloadQueue:
     def _saved(self) -> list[tuple[DownloadRequest, tuple[str, ...], bool]]:
         """The requests that were saved, each with its files and whether the user had paused it."""
         try:
-            found = json.loads(self._file.read_bytes())
             return [
                 (value_of(DownloadRequest, one), tuple(map(str, one.get("files", ()))), one.get("is_paused", True))
-                for one in found
+                for one in read_json(self._file)
             ]
-        except (OSError, ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             return []

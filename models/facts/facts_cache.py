@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from models.facts.model_facts import ModelFacts
-from models.files.disk import write_whole
+from models.files.disk import read_json, write_whole
 from models.formatting.json_values import plain, value_of
 
 # The code that computes facts: after a change of it, headers are read again.
@@ -36,14 +36,12 @@ class FactsFile:
 
     def read(self) -> dict[Stamp, ModelFacts]:
         """Return the kept facts; none if the file is missing, damaged or of another version."""
+        content = read_json(self._path, _MAX_BYTES)
         try:
-            if self._path.stat().st_size > _MAX_BYTES:
-                return {}
-            content = json.loads(self._path.read_bytes())
             if content["made_by"] != made_by():
                 return {}
             return dict(value_of(tuple[tuple[Stamp, ModelFacts], ...], content["models"]))
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError):
             return {}
 
     def write(self, known: Mapping[Stamp, ModelFacts]) -> None:

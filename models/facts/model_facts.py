@@ -19,7 +19,8 @@ from models.facts.layer_weights import (
 )
 from models.facts.split_files import parts
 from models.formatting.sentence import Sentence
-from models.gguf.header import BadGguf, GgufError, GgufHeader, TensorInfo, read_header
+from models.gguf.errors import BadGguf, GgufError
+from models.gguf.header import GgufHeader, TensorInfo, read_header
 from models.gguf.tensor_types import BY_NAME, file_type_name
 
 # llama.cpp's limit (LLAMA_MAX_LAYERS), then limits far above any real model.

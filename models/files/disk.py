@@ -1,7 +1,8 @@
-"""Files on the disk: atomic writes, locks, and a check for free space."""
+"""Files on the disk: JSON files of our own, atomic writes, locks, and a check for free space."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -9,12 +10,32 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from models.files.errors import FolderRefused, NoSpace, Stopped
+from models.formatting.json_values import value_of
 from models.formatting.system_error import system_reason
 
 # Seconds between two tries to get a lock.
 _LOOK_SECONDS = 0.1
+# Bytes: a larger JSON file is not one of ours.
+_MOST_BYTES = 16 << 20
+
+
+def read_json(path: Path, most: int = _MOST_BYTES) -> Any:
+    """Return what a JSON file holds; None if it is missing, damaged, or has more than ``most`` bytes."""
+    try:
+        return json.loads(path.read_bytes()) if path.stat().st_size <= most else None
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def read_value(kind: Any, path: Path) -> Any:
+    """Return the value of ``kind`` that a JSON file holds; None if it holds none."""
+    try:
+        return value_of(kind, read_json(path))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def write_whole(path: Path, text: str, *, is_durable: bool = False, is_private: bool = False) -> None:

@@ -6,9 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from models.files.disk import write_whole
+from models.files.disk import read_value, write_whole
 from models.files.safe_path import PARTIAL_FOLDER
-from models.formatting.json_values import value_of
 
 RECORDS_FOLDER = ".verified"
 
@@ -36,10 +35,7 @@ def write_record(folder: Path, file: Path, record: FileOrigin) -> None:
 
 def read_record(folder: Path, file: Path) -> FileOrigin | None:
     """The record of ``file``, or None."""
-    try:
-        origin: FileOrigin = value_of(FileOrigin, json.loads(_place(folder, file).read_bytes()))
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
+    origin: FileOrigin | None = read_value(FileOrigin, _place(folder, file))
     return origin
 
 

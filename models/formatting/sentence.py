@@ -56,11 +56,16 @@ class Sentence(str):
         return _made_of, (self.text, dict(self.facts))
 
 
+def with_facts(text: str, facts: Mapping[str, object]) -> str:
+    """Return a text with ``facts`` for its {holes} as a sentence; without facts as it is."""
+    return Sentence(text, **facts) if facts else text
+
+
 class SentenceError(Exception):
     """An error that is shown to a user. With ``facts`` for its {holes}, its text becomes a sentence."""
 
     def __init__(self, text: str = "", /, **facts: object) -> None:
-        super().__init__(Sentence(text, **facts) if facts else text)
+        super().__init__(with_facts(text, facts))
 
 
 def joined(sentences: Iterable[str], between: str = " ") -> Sentence:

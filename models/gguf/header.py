@@ -14,26 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, with_facts
 from models.gguf.byte_source import ByteSource, FileSource
-from models.gguf.errors import BadGguf, GgufError, NotGguf, TruncatedGguf, UnreadableFile
+from models.gguf.errors import BadGguf, NotGguf, TruncatedGguf
 from models.gguf.tensor_types import BY_ID, REMOVED, GgmlType, odd_rows
-
-__all__ = [
-    "BadGguf",
-    "GgufError",
-    "GgufHeader",
-    "MetadataValue",
-    "NotGguf",
-    "Scalar",
-    "StoredArray",
-    "StoredText",
-    "TensorInfo",
-    "TruncatedGguf",
-    "UnreadableFile",
-    "read_header",
-    "read_header_from",
-]
 
 # Versions of the format that llama.cpp reads, and limits far above any real model (GGML_MAX_NAME, GGML_MAX_DIMS).
 VERSIONS = (2, 3)
@@ -216,8 +200,9 @@ class _Cursor:
     def n_left(self) -> int:
         return self.size - self.position
 
-    def bad(self, what: str) -> BadGguf:
-        return BadGguf(self.source.name, what)
+    def bad(self, what: str, /, **facts: object) -> BadGguf:
+        """The error, with ``facts`` for the holes of ``what``."""
+        return BadGguf(self.source.name, with_facts(what, facts))
 
     def need(self, n_bytes: int) -> None:
         """Refuse if fewer than ``n_bytes`` are left."""
@@ -279,10 +264,7 @@ class _Cursor:
         self._n_read += n_bytes
         if self._n_read > MAX_BYTES_READ:
             raise self.bad(
-                Sentence(
-                    "its header is longer than {most} MiB, more than any real model has",
-                    most=MAX_BYTES_READ >> 20,
-                )
+                "its header is longer than {most} MiB, more than any real model has", most=MAX_BYTES_READ >> 20
             )
         self._start = self.position
         self._window = self.source.read_at(self.position, min(n_bytes, self.n_left))
@@ -341,12 +323,10 @@ class _HeaderReader:
         count = self.cursor.u64()
         if count > limit:
             raise self.cursor.bad(
-                Sentence(
-                    "it announces {count:,} {what}, and no model has more than {limit:,}",
-                    count=count,
-                    what=what,
-                    limit=limit,
-                )
+                "it announces {count:,} {what}, and no model has more than {limit:,}",
+                count=count,
+                what=what,
+                limit=limit,
             )
         return count
 
@@ -357,7 +337,7 @@ class _HeaderReader:
             if not key:
                 raise self.cursor.bad(Sentence("a metadata key is empty"))
             if key in metadata:
-                raise self.cursor.bad(Sentence("its metadata has the key {key} twice", key=_quoted(key)))
+                raise self.cursor.bad("its metadata has the key {key} twice", key=_quoted(key))
             metadata[key] = self._value(key)
         return metadata
 
@@ -365,12 +345,10 @@ class _HeaderReader:
         n_bytes = self.cursor.u64()
         if n_bytes > limit:
             raise self.cursor.bad(
-                Sentence(
-                    "a {what} has {n_bytes:,} bytes, more than the {limit:,} allowed",
-                    what=what,
-                    n_bytes=n_bytes,
-                    limit=limit,
-                )
+                "a {what} has {n_bytes:,} bytes, more than the {limit:,} allowed",
+                what=what,
+                n_bytes=n_bytes,
+                limit=limit,
             )
         self._n_name_bytes += n_bytes
         if self._n_name_bytes > MAX_NAME_BYTES_TOGETHER:
@@ -378,7 +356,7 @@ class _HeaderReader:
         try:
             return self.cursor.take(n_bytes).decode()
         except UnicodeDecodeError as error:
-            raise self.cursor.bad(Sentence("a {what} is not valid UTF-8", what=what)) from error
+            raise self.cursor.bad("a {what} is not valid UTF-8", what=what) from error
 
     def _value(self, key: str) -> MetadataValue:
         kind = self.cursor.u32()
@@ -387,9 +365,7 @@ class _HeaderReader:
         if kind == _ARRAY:
             return self._array(key)
         if kind not in _NUMBER_FORMATS:
-            raise self.cursor.bad(
-                Sentence("the metadata entry {key} has the unknown type {kind}", key=_quoted(key), kind=kind)
-            )
+            raise self.cursor.bad("the metadata entry {key} has the unknown type {kind}", key=_quoted(key), kind=kind)
         number = struct.Struct("<" + _NUMBER_FORMATS[kind])
         value: int | float | bool = number.unpack(self.cursor.take(number.size))[0]
         return value
@@ -398,7 +374,7 @@ class _HeaderReader:
         n_bytes = self.cursor.u64()
         if n_bytes > MAX_TEXT_BYTES:
             raise self.cursor.bad(
-                Sentence("the text {key} in its metadata has {n_bytes:,} bytes", key=_quoted(key), n_bytes=n_bytes)
+                "the text {key} in its metadata has {n_bytes:,} bytes", key=_quoted(key), n_bytes=n_bytes
             )
         self.cursor.need(n_bytes)
         if n_bytes > KEPT_TEXT_BYTES or not self._keep(n_bytes):
@@ -412,20 +388,14 @@ class _HeaderReader:
         kind, count = cursor.u32(), cursor.u64()
         if kind == _ARRAY:
             raise cursor.bad(
-                Sentence(
-                    "the metadata entry {key} is an array of arrays, which llama.cpp does not read", key=_quoted(key)
-                )
+                "the metadata entry {key} is an array of arrays, which llama.cpp does not read", key=_quoted(key)
             )
         if kind == _STRING:
             return self._string_array(key, count)
         if kind not in _NUMBER_FORMATS:
-            raise cursor.bad(
-                Sentence("the array {key} in its metadata has the unknown type {kind}", key=_quoted(key), kind=kind)
-            )
+            raise cursor.bad("the array {key} in its metadata has the unknown type {kind}", key=_quoted(key), kind=kind)
         if count > MAX_ARRAY_ITEMS:
-            raise cursor.bad(
-                Sentence("the array {key} in its metadata announces {count:,} items", key=_quoted(key), count=count)
-            )
+            raise cursor.bad("the array {key} in its metadata announces {count:,} items", key=_quoted(key), count=count)
         item = _NUMBER_FORMATS[kind]
         n_bytes = count * struct.calcsize("<" + item)
         cursor.need(n_bytes)
@@ -440,7 +410,7 @@ class _HeaderReader:
         self._n_strings += count
         if self._n_strings > MAX_STRINGS:
             raise cursor.bad(
-                Sentence("the array {key} in its metadata announces {count:,} strings", key=_quoted(key), count=count)
+                "the array {key} in its metadata announces {count:,} strings", key=_quoted(key), count=count
             )
         cursor.need(count * 8)
         offset = cursor.position
@@ -462,7 +432,7 @@ class _HeaderReader:
         alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
         if not isinstance(alignment, int) or alignment <= 0 or alignment & (alignment - 1):
             raise self.cursor.bad(
-                Sentence("its alignment is {value} and must be a power of two", value=repr(str(alignment)[:40]))
+                "its alignment is {value} and must be a power of two", value=repr(str(alignment)[:40])
             )
         return alignment
 
@@ -472,14 +442,14 @@ class _HeaderReader:
         for _ in range(count):
             tensor = self._tensor()
             if tensor.name in tensors:
-                raise self.cursor.bad(Sentence("it has the tensor {name} twice", name=_quoted(tensor.name)))
+                raise self.cursor.bad("it has the tensor {name} twice", name=_quoted(tensor.name))
             if tensor.offset != expected:
                 where = Sentence(
                     "starts at {offset:,} and not at {expected:,}, where the one before it ends",
                     offset=tensor.offset,
                     expected=expected,
                 )
-                raise self.cursor.bad(Sentence("its tensor {name} {where}", name=_quoted(tensor.name), where=where))
+                raise self.cursor.bad("its tensor {name} {where}", name=_quoted(tensor.name), where=where)
             expected = _padded(tensor.offset + tensor.n_bytes, alignment)
             tensors[tensor.name] = tensor
         return tuple(tensors.values())
@@ -490,18 +460,16 @@ class _HeaderReader:
         n_dimensions = cursor.u32()
         if n_dimensions > MAX_DIMENSIONS:
             raise cursor.bad(
-                Sentence(
-                    "its tensor {name} has {n_dimensions:,} dimensions, more than {max_dimensions}",
-                    name=_quoted(name),
-                    n_dimensions=n_dimensions,
-                    max_dimensions=MAX_DIMENSIONS,
-                )
+                "its tensor {name} has {n_dimensions:,} dimensions, more than {max_dimensions}",
+                name=_quoted(name),
+                n_dimensions=n_dimensions,
+                max_dimensions=MAX_DIMENSIONS,
             )
         shape = tuple(cursor.u64() for _ in range(n_dimensions))
         type_ = self._tensor_type(name)
         n_elements = _product(shape)
         if max(shape, default=1) >= 1 << 63 or n_elements >= 1 << 63:
-            raise cursor.bad(Sentence("its tensor {name} has more elements than can be counted", name=_quoted(name)))
+            raise cursor.bad("its tensor {name} has more elements than can be counted", name=_quoted(name))
         if (shape[0] if shape else 1) % type_.block_size:
             raise cursor.bad(odd_rows(Sentence("its tensor {name}", name=_quoted(name)), type_.name))
         return TensorInfo(name, shape, type_, cursor.u64(), type_.bytes_for(n_elements))

@@ -83,22 +83,7 @@ class Hub:
         if not info.sha:
             raise HubFault(Sentence("{repo_id} has no commit", repo_id=repo_id))
         files = [file for sibling in info.siblings or () if (file := _file(sibling)) is not None]
-        gguf = info.gguf or {}
-        return Repository(
-            repo_id=info.id,
-            asked_as=repo_id,
-            commit=info.sha,
-            access=_access(info),
-            downloads=info.downloads or 0,
-            likes=info.likes or 0,
-            modified=info.last_modified,
-            licence=_licence(info),
-            base_models=_base_models(info),
-            architecture=gguf.get("architecture"),
-            n_params=_whole(gguf.get("total")),
-            n_ctx_train=_whole(gguf.get("context_length")),
-            models=group(files),
-        )
+        return Repository(**_facts(info), asked_as=repo_id, commit=info.sha, models=group(files))
 
     def user_of(self, secret: str) -> str:
         """The name of a token's owner; raises BadToken."""
@@ -171,23 +156,27 @@ def refusal(
 
 
 def _found(info: ModelInfo) -> FoundRepository:
-    gguf = info.gguf or {}
     names = [RemoteFile(sibling.rfilename, 0, "") for sibling in info.siblings or ()]
     models = [item for item in group(names) if item.role == "model"]
-    return FoundRepository(
-        repo_id=info.id,
-        downloads=info.downloads or 0,
-        likes=info.likes or 0,
-        modified=info.last_modified,
-        access=_access(info),
-        architecture=gguf.get("architecture"),
-        n_params=_whole(gguf.get("total")),
-        n_ctx_train=_whole(gguf.get("context_length")),
-        licence=_licence(info),
-        base_models=_base_models(info),
-        n_models=len(models),
-        quantisations=tuple(dict.fromkeys(item.quantisation for item in models if item.quantisation)),
-    )
+    quantisations = tuple(dict.fromkeys(item.quantisation for item in models if item.quantisation))
+    return FoundRepository(**_facts(info), n_models=len(models), quantisations=quantisations)
+
+
+def _facts(info: ModelInfo) -> dict[str, Any]:
+    """The fields of ``RepositoryFacts``."""
+    gguf = info.gguf or {}
+    return {
+        "repo_id": info.id,
+        "downloads": info.downloads or 0,
+        "likes": info.likes or 0,
+        "modified": info.last_modified,
+        "access": _access(info),
+        "architecture": gguf.get("architecture"),
+        "n_params": _whole(gguf.get("total")),
+        "n_ctx_train": _whole(gguf.get("context_length")),
+        "licence": _licence(info),
+        "base_models": _base_models(info),
+    }
 
 
 def _file(sibling: RepoSibling) -> RemoteFile | None:

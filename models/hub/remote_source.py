@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from models.facts.model_facts import ModelFacts, facts_from
 from models.formatting.sentence import Sentence
-from models.gguf.errors import UnreadableFile
-from models.gguf.header import GgufError, read_header_from
+from models.gguf.errors import GgufError, UnreadableFile
+from models.gguf.header import read_header_from
 from models.hub.client import Hub, refusal
 from models.hub.errors import HubFault, Offline, TimedOut, Unreachable
 from models.hub.repository import RemoteFile, RemoteModel, Repository

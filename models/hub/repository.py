@@ -64,8 +64,8 @@ class RemoteModel:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRepository:
-    """One result of a search. Fields that the Hub leaves out are None, 0 or empty."""
+class RepositoryFacts:
+    """What the Hub says of a repository. Fields that it leaves out are None, 0 or empty."""
 
     repo_id: str
     downloads: int
@@ -77,26 +77,22 @@ class FoundRepository:
     n_ctx_train: int
     licence: str | None
     base_models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRepository(RepositoryFacts):
+    """One result of a search, with how many models it has and in which quantisations."""
+
     n_models: int
     quantisations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(RepositoryFacts):
     """One repository at one commit. ``asked_as`` is the requested name, which differs if it was renamed."""
 
-    repo_id: str
     asked_as: str
     commit: str
-    access: Access
-    downloads: int
-    likes: int
-    modified: datetime | None
-    licence: str | None
-    base_models: tuple[str, ...]
-    architecture: str | None
-    n_params: int
-    n_ctx_train: int
     models: tuple[RemoteModel, ...]
 
     @property

@@ -69,7 +69,7 @@ class DraftingMachine:
 
 def pace_of(target: ModelFacts, machine: Machine, device: int = 0) -> DraftingMachine | None:
     """The pace of a model on one device; None if too little of the machine was measured."""
-    amounts = work(target, Placement.all_on(device, target.n_layers), machine.traits, n_past=0)
+    amounts = work(target, Placement.all_on(device, target.n_layers), machine.devices, n_past=0)
     seconds = machine.efficiency.seconds(amounts)
     return DraftingMachine(machine, device, seconds) if seconds else None
 
@@ -97,11 +97,11 @@ def cost_share(target: ModelFacts, draft: ModelFacts | None, pace: DraftingMachi
 
 
 def _amounts(target: ModelFacts, draft: ModelFacts | None, pace: DraftingMachine) -> Amounts:
-    traits = pace.machine.traits
+    devices = pace.machine.devices
     model, reads = _head(target, draft)
     if reads is not None:
-        return head_work(reads, model, traits[pace.device], draft.n_layers if draft is not None else 1)
-    return work(model, Placement.all_on(pace.device, model.n_layers), traits, n_past=0)
+        return head_work(reads, model, devices[pace.device], draft.n_layers if draft is not None else 1)
+    return work(model, Placement.all_on(pace.device, model.n_layers), devices, n_past=0)
 
 
 def _head(target: ModelFacts, draft: ModelFacts | None) -> tuple[ModelFacts, LayerWeights | None]:

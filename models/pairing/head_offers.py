@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from models.facts.model_facts import ModelFacts, facts_from
 from models.formatting.sentence import Sentence
@@ -20,12 +21,11 @@ from models.pairing.offers import (
     SIMILAR,
     DownloadOffer,
     FoundOffers,
-    best,
     family,
-    has_room,
     n_params_in,
     preferred,
     priced,
+    sorted_out,
 )
 from models.pairing.partner import PairingConditions
 from models.pairing.vocabulary import FileVocabulary, why_not
@@ -48,25 +48,16 @@ def hub_heads(
     are listed with the reason. ``vocabulary`` is the model's, if ``facts`` have no files to read it from. Reads a few
     MB; raises HubError and GgufError.
     """
-    offers: list[DownloadOffer] = []
-    notes: list[str] = []
     no_head = heads.why_no_file(facts) or conditions.why_no_head(ProposerKind.EAGLE3)
-    if no_head is not None:
-        notes.append(Sentence("No EAGLE-3 head was looked for. {no_head}", no_head=no_head))
+    notes = [Sentence("No EAGLE-3 head was looked for. {no_head}", no_head=no_head)] if no_head is not None else []
     vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
-    for repository, items in _candidates(hub, facts, tuple(names), repo_id, searches=no_head is None):
-        for item in items[:_MOST_OF_ONE]:
-            found = _look(hub, repository, item, facts, vocabulary, conditions.row_cost)
-            if isinstance(found, str):
-                name = f"{repository.repo_id}, {item.name}"
-                notes.append(Sentence("{name}: {reason}", name=name, reason=found))
-            elif found is not None and not has_room(found, conditions.room):
-                notes.append(
-                    Sentence("{name}: It is larger than the memory that is left beside the model.", name=found.name)
-                )
-            elif found is not None:
-                offers.append(found)
-    return FoundOffers(best(offers), tuple(notes))
+    looked = (
+        (f"{repository.repo_id}, {item.name}", _look(hub, repository, item, facts, vocabulary, conditions.row_cost))
+        for repository, items in _candidates(hub, facts, tuple(names), repo_id, searches=no_head is None)
+        for item in items[:_MOST_OF_ONE]
+    )
+    found = sorted_out(((name, one) for name, one in looked if one is not None), conditions.room)
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def _candidates(

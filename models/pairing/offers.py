@@ -97,20 +97,24 @@ def hub_offers(
     row_cost = conditions.row_cost
     siblings.sort(key=lambda row: -_of_params(facts, row.n_params, row.n_params * 8.5 / 8, row_cost))
     vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
+    if not siblings:
+        note = Sentence("The Hub has no small sibling of this model under the name {words}.", words=repr(words))
+        return FoundOffers((), (note,))
+    looked_at = [row.repo_id for row in siblings[:_MOST_LOOKED_AT]]
+    return sorted_out(((name, _look(hub, name, facts, vocabulary, row_cost)) for name in looked_at), conditions.room)
+
+
+def sorted_out(found: Iterable[tuple[str, DownloadOffer | str]], room: int | None) -> FoundOffers:
+    """The best of what was found by name; a reason against one, or too little ``room`` for it, becomes a note."""
     offers: list[DownloadOffer] = []
     notes: list[str] = []
-    for row in siblings[:_MOST_LOOKED_AT]:
-        found_here = _look(hub, row.repo_id, facts, vocabulary, row_cost)
-        if isinstance(found_here, str):
-            notes.append(Sentence("{name}: {reason}", name=row.repo_id, reason=found_here))
-        elif not has_room(found_here, conditions.room):
-            notes.append(
-                Sentence("{name}: It is larger than the memory that is left beside the model.", name=row.repo_id)
-            )
+    for name, one in found:
+        if isinstance(one, str):
+            notes.append(Sentence("{name}: {reason}", name=name, reason=one))
+        elif not has_room(one, room):
+            notes.append(Sentence("{name}: It is larger than the memory that is left beside the model.", name=name))
         else:
-            offers.append(found_here)
-    if not siblings:
-        notes.append(Sentence("The Hub has no small sibling of this model under the name {words}.", words=repr(words)))
+            offers.append(one)
     return FoundOffers(best(offers), tuple(notes))
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from models.catalog.curated import curated, header_of
-from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.facts.model_facts import facts_from, read_model
 from models.files.safe_path import safe_parts
 from models.gguf.header import GgufHeader, read_header
 from models.hub.repository import quantisation_of
 from models.pairing.heads import why_no_mtp
 from models.recommend.fit_report import fit_report
+from tests.support.made_up_machines import machine
 from tools.model_factory.gguf_factory import EMBER, Recipe, cached
 from tools.model_factory.hybrid_factory import qwen35
 
@@ -145,8 +145,7 @@ def test_figures_and_a_header_are_judged_alike(kind, tmp_path):
     listed = facts_from([header_of(as_item(read_header(path)))])
     names = ("caches", "weight_map", "mtp_head", "active_weights", "state_elements", "n_ctx_train", "n_params")
     assert [getattr(listed, name) for name in names] == [getattr(true, name) for name in names]
-    machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, 10**10, 10**10, 25e9)])
-    assert replace(fit_report(listed, machine), notes=()) == replace(fit_report(true, machine), notes=())
+    assert replace(fit_report(listed, machine()), notes=()) == replace(fit_report(true, machine()), notes=())
 
 
 def test_ember_has_the_figures_of_its_header():

@@ -10,30 +10,20 @@ from models.estimate.fit.memory import EngineShape, estimate
 from models.estimate.fit.plan import LoadSetting, place, plan_of
 from models.estimate.fit.search import FitRequest, best_plan, fits, seconds_of
 from models.estimate.fit.summary import FitVerdict
-from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.estimate.speed.probe import Probe
-from models.estimate.speed.work import DeviceTraits, Placement, work
+from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import read_model
 from models.facts.projector import read_projector
 from models.pairing.gain import AcceptanceCounts
 from models.recommend.fit_report import fit_report
-from tests.support.made_up_machines import larger
+from tests.support.made_up_machines import GB, larger, machine
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 from tools.model_factory.projector_factory import projector
 
-GB = 10**9
 FACTS = read_model(EMBER)
 MOE = read_model(cached(Recipe(n_experts=4, n_experts_used=2)))
-
-
-def machine(
-    *gpus: int, host: int = 20 * GB, bandwidth: float | None = 25e9, gpu_bandwidth: float | None = 500e9
-) -> Machine:
-    cpu = MachineDevice("CPU", DeviceKind.CPU, host, host, bandwidth)
-    return machine_of(
-        [cpu, *(MachineDevice(f"GPU{i}", DeviceKind.GPU, n, n, gpu_bandwidth) for i, n in enumerate(gpus))]
-    )
 
 
 def test_the_map_of_weights_adds_up():
@@ -73,7 +63,7 @@ def test_a_gpu_gets_what_fits_unless_it_is_slow():
     assert judgement.plan.setting.n_gpu_layers == 7
     assert judgement.plan.placement.layers == (1,) * 6
     assert judgement.speed.empty > 5 * fit_report(facts, machine()).speed.empty
-    assert fit_report(FACTS, machine(8 * GB, bandwidth=100e9, gpu_bandwidth=5e9)).plan.setting.n_gpu_layers == 0
+    assert fit_report(FACTS, machine(8 * GB, rate=100e9, gpu_rate=5e9)).plan.setting.n_gpu_layers == 0
     facts = larger(FACTS, 200)
     judgement = fit_report(facts, machine(int(1.2 * GB)))
     setting = judgement.plan.setting
@@ -142,7 +132,7 @@ def test_no_memory_is_said_with_both_numbers():
 
 def test_a_draft_takes_memory_and_may_bring_speed():
     draft, deep = read_model(EMBER_DRAFT), larger(FACTS, 50)
-    quiet = machine_of([MachineDevice("CPU", DeviceKind.CPU, GB, GB, 25e9)])
+    quiet = machine(host=GB)
     with_draft = FitRequest(1024, draft=draft)
     alone, drafted = (
         fit_report(deep, quiet),
@@ -213,7 +203,7 @@ def test_a_coarser_cache_is_only_for_models_that_llama_cpp_gives_one(changes):
 
 
 def test_a_machine_nobody_measured_has_no_speed_but_a_fit():
-    judgement = fit_report(FACTS, machine(8 * GB, bandwidth=None, gpu_bandwidth=None))
+    judgement = fit_report(FACTS, machine(8 * GB, rate=None, gpu_rate=None))
     assert judgement.verdict is FitVerdict.GREEN
     assert (judgement.speed, judgement.lacks_speed) == (None, True)
     assert judgement.plan.setting.n_gpu_layers == 7
@@ -235,9 +225,9 @@ def test_what_is_no_model_or_no_machine_is_refused():
 
 
 def test_windows_and_other_heads_limit_what_is_read():
-    whole = work(FACTS, Placement.all_on(0, 6), [DeviceTraits("CPU")], n_past=1000)
+    whole = work(FACTS, Placement.all_on(0, 6), machine().devices, n_past=1000)
     windowed = replace(FACTS, caches=tuple(replace(cache, window=100) for cache in FACTS.caches))
-    part = work(windowed, Placement.all_on(0, 6), [DeviceTraits("CPU")], n_past=1000)
+    part = work(windowed, Placement.all_on(0, 6), machine().devices, n_past=1000)
     assert part["CPU: cached F16"] == whole["CPU: cached F16"] / 10
     # Ember's keys serve two heads each.
     assert whole["CPU: cached F16"] == 2 * 1000 * FACTS.kv_bytes_per_token()

@@ -11,17 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.gguf.header import (
-    WINDOW_BYTES,
-    BadGguf,
-    GgufError,
-    GgufHeader,
-    StoredArray,
-    StoredText,
-    TruncatedGguf,
-    read_header,
-    read_header_from,
-)
+from models.gguf.errors import BadGguf, GgufError, TruncatedGguf
+from models.gguf.header import WINDOW_BYTES, GgufHeader, StoredArray, StoredText, read_header, read_header_from
 from models.gguf.tensor_types import BY_ID, file_type_name
 from tests.support.broken_gguf import BROKEN, Broken, array, entry, giant, header, number, string, tensor
 from tests.support.memory_source import MemorySource

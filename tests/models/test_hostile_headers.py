@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.facts.model_facts import facts_from
-from models.gguf.header import BadGguf, GgufError, read_header_from
+from models.gguf.errors import BadGguf, GgufError
+from models.gguf.header import read_header_from
 from tests.support.broken_gguf import array, entry, header, string, tensor
 from tests.support.hostile_gguf import SEEDS, nested, read_within_bounds, write_corpus
 from tests.support.memory_source import MemorySource

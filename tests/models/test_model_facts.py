@@ -13,7 +13,8 @@ from models.facts.architectures import TEXT, why_not
 from models.facts.model_facts import ModelFacts, WeightBytes, facts_from, read_model
 from models.facts.projector import projector_beside
 from models.facts.split_files import is_listed, model_name, parts
-from models.gguf.header import BadGguf, GgufError, read_header_from
+from models.gguf.errors import BadGguf, GgufError
+from models.gguf.header import read_header_from
 from tests.support.broken_gguf import UNUSABLE, Unusable, array, entry, header, number, string, tensor
 from tests.support.memory_source import MemorySource
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, deep_ember, moe_ember

@@ -6,13 +6,13 @@ import pytest
 
 from models.catalog.curated import curated
 from models.estimate.fit.summary import FitVerdict
-from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.estimate.speed.speeds import SpeedPrediction
 from models.facts.model_facts import read_model
 from models.facts.quantisation_rank import is_needless, main_type, rank, resized
 from models.recommend.fit_report import FitReport, fit_report
 from models.recommend.outline import outline, smallest_quantisation, usual_quantisation
 from models.recommend.recommend import QuantisationOption, recommend
+from tests.support.made_up_machines import GB, machine
 from tools.model_factory.gguf_factory import Recipe, cached
 
 
@@ -74,8 +74,7 @@ def test_another_quantisation_is_judged_from_the_header_of_one():
     small = read_model(cached(Recipe(24, "Q4_0")))
     large = read_model(cached(Recipe(24)))
     guessed = resized(large, "Q4_0", small.n_bytes)
-    machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, 10**10, 10**10, 25e9)])
-    told, true = fit_report(guessed, machine), fit_report(small, machine)
+    told, true = fit_report(guessed, machine()), fit_report(small, machine())
     assert told.plan.total == pytest.approx(true.plan.total, rel=0.05)
     assert told.speed.empty == pytest.approx(true.speed.empty, rel=0.05)
 
@@ -96,9 +95,7 @@ def test_heads_are_scaled_with_their_model():
 def test_an_output_of_its_own_is_not_counted_twice_where_sizes_were_scaled(title):
     model = curated_model(title)
     facts = model.facts_of(model.files[0])
-    gpu = MachineDevice("GPU0", DeviceKind.GPU, 90 * 10**9, 90 * 10**9, 900e9)
-    machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, 10**11, 10**11, 25e9), gpu])
-    needed = sum(need.weights for need in fit_report(facts, machine).plan.needs)
+    needed = sum(need.weights for need in fit_report(facts, machine(90 * GB, host=100 * GB)).plan.needs)
     # Only an output that is the table of embeddings is there twice: as a table beside the processor.
     again = facts.weight_map.output.n_bytes if title == "Qwen3.5 4B" else 0
     assert needed == pytest.approx(facts.weight_bytes + again, rel=1e-6)

@@ -121,7 +121,7 @@ _READER = """
 import json, resource, sys, time
 from pathlib import Path
 
-from models.gguf.header import GgufError
+from models.gguf.errors import GgufError
 from models.gguf.header import read_header
 from models.facts.model_facts import read_model
 from models.pairing.vocabulary import FileVocabulary

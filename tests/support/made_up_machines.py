@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.probe import Probe
 from models.facts.layer_weights import LayerWeights
 from models.facts.model_facts import ModelFacts
+
+GB = 10**9
+
+
+def machine(
+    *gpus: int,
+    host: int = 20 * GB,
+    rate: float | None = 25e9,
+    gpu_rate: float | None = 500e9,
+    probe: Probe | None = None,
+) -> Machine:
+    """A processor, and GPUs with so many bytes; ``rate`` and ``gpu_rate`` are bytes per second from their memories."""
+    cpu = MachineDevice("CPU", DeviceKind.CPU, host, host, rate, probe)
+    return machine_of([cpu, *(MachineDevice(f"GPU{at}", DeviceKind.GPU, n, n, gpu_rate) for at, n in enumerate(gpus))])
 
 
 def larger(facts: ModelFacts, factor: int) -> ModelFacts:

@@ -19,7 +19,8 @@ from models.facts.model_facts import read_model
 from models.facts.split_files import parts
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
-from models.gguf.header import GgufError, read_header
+from models.gguf.errors import GgufError
+from models.gguf.header import read_header
 
 _EXIT_FAILED = 70  # as in sysexits.h: an error of ours
 _PROBE = "The quick brown fox jumps over the lazy dog."

@@ -138,7 +138,7 @@ class RunRecorder:
                 f"{model.n_threads} threads"
             ),
             draft=draft,
-            amounts=work(facts, placement, machine.traits, n_past=n_past, kv_type=model.kv_type),
+            amounts=work(facts, placement, machine.devices, n_past=n_past, kv_type=model.kv_type),
             seconds=receipt.plain_seconds,
             rate=receipt.decode_rate,
             n_past=n_past,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from core.cost.calibration import MeasuredContext
 from core.kv_cache.slot import Slot, TokenBuffer
-from core.llama.context import Batch, Context, DecodeStatus
+from core.llama.context import Batch, Context, DecodeStatus, EmbeddingBatch
 from core.llama.heads import StateRows
 from core.llama.model import Model
 from core.llama.sampler_chain import Candidates
@@ -132,7 +132,7 @@ class ContextProposer(CostlyProposer):
         slot = sequence.slot
         self._tenancies[slot.id] = slot, slot.n_tenants
 
-    def _decode(self, batch: Batch, sequences: Series[Sequence], n_cells: int | None) -> None:
+    def _decode(self, batch: Batch | EmbeddingBatch, sequences: Series[Sequence], n_cells: int | None) -> None:
         """Evaluate a batch for ``sequences``, which attends to ``n_cells`` tokens altogether; None: count no bytes.
 
         While there is no room, the oldest idle texts are dropped. Raises DraftFailed; the texts of ``sequences`` are

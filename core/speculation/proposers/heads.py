@@ -14,8 +14,8 @@ import numpy as np
 
 from core.cost.calibration import MeasuredContext
 from core.llama import heads
-from core.llama.context import Batch, Context, DecodeStatus
-from core.llama.heads import FeatureBatch, LayerInputs, StateBatch, StateRows
+from core.llama.context import Batch, Context, DecodeStatus, EmbeddingBatch
+from core.llama.heads import LayerInputs, StateBatch, StateRows
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.context_proposer import HiddenStateProposer, UnreadSpan
@@ -207,16 +207,16 @@ class Eagle3Proposer(AutoregressiveHead):
         self.model = model
         inputs = LayerInputs(model, target, target_width)
         super().__init__(own, target, inputs.rows, -1, heads.embedding_width(model))
-        # Each of its rows is an output.
-        self._encoder_batch = FeatureBatch(min(own.context.n_outputs, own.context.n_ubatch), inputs.width)
+        # The encoder's rows at a time, each of which is an output.
+        self._n_encoded = min(own.context.n_outputs, own.context.n_ubatch)
 
     def _states(self, features: StateRows) -> StateRows:
-        batch, states = self._encoder_batch, np.empty((len(features), self._state_width), np.float32)
-        for start in range(0, len(features), batch.capacity):
-            chunk = features[start : start + batch.capacity]
-            batch.clear()
+        states = np.empty((len(features), self._state_width), np.float32)
+        for start in range(0, len(features), self._n_encoded):
+            chunk = features[start : start + self._n_encoded]
             # The encoder ignores positions, but they must follow the cache's.
-            batch.add_states(chunk, self._context.last_position(0) + 1, 0)
+            positions = self._context.last_position(0) + 1 + np.arange(len(chunk), dtype=np.int32)
+            batch = EmbeddingBatch(chunk, positions, 0, are_outputs=True)
             if heads.encode(self._context, batch) is not DecodeStatus.OK:
                 self.clear()
                 raise DraftFailed
@@ -242,7 +242,7 @@ class DFlashProposer(HiddenStateProposer):
         self._n_block = n_block
         self._mask = heads.mask_token(model)
         self._batch = Batch(own.context.n_outputs)
-        self._features_batch = FeatureBatch(own.context.n_batch, inputs.width, heads.n_axes(model))
+        self._uses_mrope = heads.uses_mrope(model)
         # The logits of each slot's block in this step, and the slots whose logits are still in llama.cpp's buffer,
         # which the next decode overwrites.
         self._blocks: dict[int, StateRows] = {}
@@ -302,24 +302,20 @@ class DFlashProposer(HiddenStateProposer):
 
     def _read(self, spans: list[UnreadSpan]) -> None:
         """Put the target's features of spans into the cache."""
-        batch = self._features_batch
-        batch.clear()
         for span in spans:
             self._make_way(span)
-            rest = span
-            while rest.n_rows:
-                part, rest = rest.split(rest.start + batch.capacity - batch.n_tokens)
-                batch.add_states(self._windows[span.slot].rows(part.start, part.end), part.start, span.slot)
-                self._held[span.slot].extend(span.sequence.tokens.view[part.start : part.end])
-                if batch.n_tokens == batch.capacity:
-                    self._put_in(spans)
-        self._put_in(spans)
-
-    def _put_in(self, spans: list[UnreadSpan]) -> None:
-        batch = self._features_batch
-        if batch.n_tokens:
+            self._held[span.slot].extend(span.sequence.tokens.view[span.start : span.end])
+        spans = [span for span in spans if span.n_rows]
+        if not spans:
+            return
+        features = np.concatenate([self._windows[span.slot].rows(span.start, span.end) for span in spans])
+        positions = np.concatenate([np.arange(span.start, span.end, dtype=np.int32) for span in spans])
+        positions = heads.mrope_positions(positions) if self._uses_mrope else positions
+        slots = np.concatenate([np.full(span.n_rows, span.slot, np.int32) for span in spans])
+        for start in range(0, len(features), self._context.n_batch):
+            part = slice(start, start + self._context.n_batch)
+            batch = EmbeddingBatch(features[part], positions[..., part], slots[part])
             self._decode(batch, [span.sequence for span in spans], None)
-        batch.clear()
 
     def _fill_in(self, spans: list[UnreadSpan]) -> None:
         """Read spans, and evaluate a block behind each."""

@@ -127,7 +127,7 @@ def is_close(plan: PlacementPlan) -> bool:
 
 def seconds_of(facts: ModelFacts, machine: Machine, plan: PlacementPlan, n_past: int) -> float | None:
     """Predicted seconds of a token after ``n_past`` others; None if too little of the machine was measured."""
-    amounts = work(facts, plan.placement, machine.traits, n_past=n_past, kv_type=plan.setting.kv_type)
+    amounts = work(facts, plan.placement, machine.devices, n_past=n_past, kv_type=plan.setting.kv_type)
     return machine.efficiency.seconds(amounts)
 
 

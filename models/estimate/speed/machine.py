@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from models.estimate.speed.efficiency import Constant, Efficiency, Observation, learn, over_link, prior
 from models.estimate.speed.probe import Probe
-from models.estimate.speed.work import STEP, DeviceTraits, Placement, bytes_on
+from models.estimate.speed.work import STEP, Placement, bytes_on
 from models.facts.model_facts import ModelFacts
 
 
@@ -60,14 +60,13 @@ class MachineDevice:
         return self.kind is DeviceKind.CPU
 
     @property
-    def traits(self) -> DeviceTraits:
-        """How work is counted on it."""
-        cache = self.probe.cache if self.probe is not None else 0.0
-        return DeviceTraits(self.name, self.is_processor, cache, is_remote=self.lent is not None)
+    def cache(self) -> float:
+        """How many bytes of weights stay in its own cache between two reads; 0: none."""
+        return self.probe.cache if self.probe is not None else 0.0
 
     @property
     def is_processor(self) -> bool:
-        """Whether a processor computes, here or on another machine."""
+        """Whether a processor computes, here or on another machine: each of its heads reads the keys on its own."""
         return self.is_cpu or (self.lent is not None and self.lent.kind is DeviceKind.CPU)
 
 
@@ -82,11 +81,6 @@ class Machine:
     def gpus(self) -> tuple[int, ...]:
         """Numbers of the devices that are GPUs."""
         return tuple(number for number, device in enumerate(self.devices) if not device.is_cpu)
-
-    @property
-    def traits(self) -> tuple[DeviceTraits, ...]:
-        """How work is counted, device by device."""
-        return tuple(device.traits for device in self.devices)
 
 
 def machine_of(devices: Iterable[MachineDevice], runs: Sequence[Observation] = ()) -> Machine:

@@ -9,13 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
+from statistics import median_high
 from typing import Any
 
 from models.estimate.speed.efficiency import Observation
 from models.estimate.speed.speeds import MeasuredSpeed
 from models.estimate.speed.work import Amounts
-from models.files.disk import write_whole
+from models.files.disk import read_json, write_whole
 from models.formatting.json_values import value_of
 
 FILE_NAME = "runs.json"
@@ -23,10 +23,6 @@ FILE_NAME = "runs.json"
 _FORMAT = 2
 # Runs that are kept of one model with the same options and about the same context, and of all models.
 _KEPT_EACH, _KEPT = 7, 600
-# A run that differs by more than _FAR from the kept ones with the same key is doubted: other programs may have
-# disturbed it. After _WITNESSES doubted runs in a row that agree, the kept ones are dropped instead.
-_FAR, _WITNESSES = 1.5, 3
-_MOST_CHARACTERS = 8 << 20
 _MOST_AMOUNTS = 64
 _LONGEST = 3600.0
 _adding = threading.Lock()
@@ -64,51 +60,29 @@ class ModelRun:
 
 def read_runs(folder: Path, machine: str) -> tuple[ModelRun, ...]:
     """Runs of this machine, oldest first; a file that is damaged, old, or of another machine, counts as empty."""
-    return _read(folder, machine)[0]
+    content = read_json(folder / FILE_NAME)
+    try:
+        if (content["format"], content["machine"]) != (_FORMAT, machine):
+            return ()
+        return tuple(run for entry in content["runs"] if (run := _run(entry)) is not None)
+    except (KeyError, TypeError):
+        return ()
 
 
 def add_runs(folder: Path, machine: str, runs: Sequence[ModelRun]) -> None:
-    """Add runs to the file and drop the oldest; raises OSError if the folder cannot be written.
-
-    Runs that contradict the kept ones are doubted until others confirm them.
-    """
+    """Add runs to the file and drop the oldest; raises OSError if the folder cannot be written."""
     with _adding:  # each engine of a server adds its own
-        kept, doubted = (list(found) for found in _read(folder, machine))
-        for run in runs:
-            _take_in(run, kept, doubted)
-        content = {
-            "format": _FORMAT,
-            "machine": machine,
-            "runs": [asdict(run) for run in _kept(kept)],
-            "doubted": [asdict(run) for run in _kept(doubted)],
-        }
+        kept = _kept((*read_runs(folder, machine), *runs))
+        content = {"format": _FORMAT, "machine": machine, "runs": [asdict(run) for run in kept]}
         write_whole(folder / FILE_NAME, json.dumps(content))
 
 
-def _take_in(run: ModelRun, kept: list[ModelRun], doubted: list[ModelRun]) -> None:
-    """Keep or doubt a run. Enough doubted runs that agree replace the kept ones."""
-    same = [one for one in kept if one.key == run.key]
-    if not same or _agrees(run, median(one.seconds for one in same)):
-        kept.append(run)
-        return
-    witnesses = [one for one in doubted if one.key == run.key][1 - _WITNESSES :]
-    if len(witnesses) + 1 < _WITNESSES or not all(_agrees(one, run.seconds) for one in witnesses):
-        doubted.append(run)
-        return
-    kept[:] = [one for one in kept if one.key != run.key] + [*witnesses, run]
-    doubted[:] = [one for one in doubted if one.key != run.key]
-
-
-def _agrees(run: ModelRun, seconds: float) -> bool:
-    return 1 / _FAR < run.seconds / seconds < _FAR
-
-
 def observations(runs: Iterable[ModelRun]) -> list[Observation]:
-    """One observation per key: the median of its runs."""
+    """One observation per key: the middle one of its runs."""
     by_key: dict[object, list[ModelRun]] = defaultdict(list)
     for run in runs:
         by_key[run.key].append(run)
-    return [Observation(_middle(same).amounts, _middle(same).seconds) for same in by_key.values()]
+    return [Observation(middle.amounts, middle.seconds) for middle in map(_middle, by_key.values())]
 
 
 def measured(runs: Iterable[ModelRun], model: str, n_bytes: int) -> MeasuredSpeed | None:
@@ -118,8 +92,8 @@ def measured(runs: Iterable[ModelRun], model: str, n_bytes: int) -> MeasuredSpee
         return None
     latest = max(mine, key=lambda run: run.at)
     same = [run for run in mine if run.key == latest.key]
-    plain = 1.0 / median(run.seconds for run in same)
-    return MeasuredSpeed(median(run.rate for run in same), plain, _middle(same).n_past, len(same), latest.at)
+    middle, rate = _middle(same), median_high(run.rate for run in same)
+    return MeasuredSpeed(rate, 1.0 / middle.seconds, middle.n_past, len(same), latest.at)
 
 
 def judged(runs: Iterable[ModelRun], model: str, n_bytes: int, draft: str) -> tuple[int, int]:
@@ -128,21 +102,9 @@ def judged(runs: Iterable[ModelRun], model: str, n_bytes: int, draft: str) -> tu
     return sum(run.n_drafted for run in mine), sum(run.n_accepted for run in mine)
 
 
-def _read(folder: Path, machine: str) -> tuple[tuple[ModelRun, ...], tuple[ModelRun, ...]]:
-    """The kept runs and the doubted ones."""
-    try:
-        with open(folder / FILE_NAME, encoding="utf-8") as file:
-            content = json.loads(file.read(_MOST_CHARACTERS))
-        if (content["format"], content["machine"]) != (_FORMAT, machine):
-            return (), ()
-        kept, doubted = ([_run(entry) for entry in content[name]] for name in ("runs", "doubted"))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return (), ()
-    return tuple(run for run in kept if run is not None), tuple(run for run in doubted if run is not None)
-
-
 def _middle(runs: Sequence[ModelRun]) -> ModelRun:
-    return sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
+    """The median by time; of two the faster, since a disturbance only makes a run longer."""
+    return sorted(runs, key=lambda run: run.seconds)[(len(runs) - 1) // 2]
 
 
 def _kept(runs: Iterable[ModelRun]) -> list[ModelRun]:

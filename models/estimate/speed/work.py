@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from models.facts.layer_weights import LayerWeights
 from models.facts.model_facts import LayerCache, ModelFacts
 from models.gguf.tensor_types import BY_NAME
+
+if TYPE_CHECKING:
+    from models.estimate.speed.machine import MachineDevice
 
 STEP, LAYER, EXPERT_LAYER, STATE, LINK = "step", "layer", "expert layer", "state", "link"
 # Weights of up to _ALL_STAYS times the cache's size stay in the cache. Of more than _NONE_STAYS times its size nothing
@@ -53,22 +57,8 @@ class Placement:
         return cls((device,) * n_layers, (device,) * n_layers, device)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceTraits:
-    """``key`` names the device in measurements; on a processor each head reads the keys on its own.
-
-    ``cache`` is how many bytes of weights stay in its own cache between two reads (0: none). Data of a remote device
-    crosses a network.
-    """
-
-    key: str
-    reads_keys_per_head: bool = True
-    cache: float = 0.0
-    is_remote: bool = False
-
-
 def work(
-    facts: ModelFacts, placement: Placement, devices: Sequence[DeviceTraits], *, n_past: int, kv_type: str = "f16"
+    facts: ModelFacts, placement: Placement, devices: Sequence[MachineDevice], *, n_past: int, kv_type: str = "f16"
 ) -> Amounts:
     """Amounts of one decoded token after ``n_past`` others; names are "DEVICE: AMOUNT"."""
     share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
@@ -97,17 +87,17 @@ def work(
     for cache in facts.caches:
         if cache.layer < len(placement.layers):
             where = placement.layers[cache.layer]
-            per_head = _heads_per_key(facts, cache) if devices[where].reads_keys_per_head else 1.0
+            per_head = _heads_per_key(facts, cache) if devices[where].is_processor else 1.0
             seen = min(n_past, cache.window) if cache.window else n_past
             done[where][cached(kv_type)] += seen * per_head * _bytes(cache, kv_type)
     for where, device in enumerate(devices):
-        if device.is_remote and done[where]:
+        if device.lent is not None and done[where]:
             n_out = facts.n_vocab if placement.output == where else facts.n_embd
             done[where][LINK] = 4.0 * (facts.n_embd + n_out)
     if facts.state_elements and placement.layers:
         done[placement.layers[-1]][STATE] += facts.state_bytes
     return {
-        f"{device.key}: {name}": amount
+        f"{device.name}: {name}": amount
         for device, amounts in zip(devices, done, strict=True)
         for name, amount in ({STEP: 1.0} | amounts if amounts else {}).items()
     }
@@ -123,7 +113,7 @@ def bytes_on(facts: ModelFacts, placement: Placement, n_devices: int, expert_sha
     return sizes
 
 
-def _far_share(device: DeviceTraits, size: float) -> float:
+def _far_share(device: MachineDevice, size: float) -> float:
     """The share of ``size`` bytes of weights that a device reads from memory instead of its cache."""
     if not device.cache:
         return 1.0
@@ -151,7 +141,7 @@ def reads_of_file(head: ModelFacts, target: ModelFacts) -> LayerWeights:
     return LayerWeights().with_shared(*layers, head.weight_map.output, *borrowed)
 
 
-def head_work(reads: LayerWeights, model: ModelFacts, device: DeviceTraits, n_layers: int = 1) -> Amounts:
+def head_work(reads: LayerWeights, model: ModelFacts, device: MachineDevice, n_layers: int = 1) -> Amounts:
     """Amounts of one drafted token on a device; ``model`` says how many of the experts are chosen."""
     share = model.n_experts_used / model.n_experts if model.n_experts else 0.0
     done = {STEP: 1.0, LAYER: float(n_layers)}
@@ -160,4 +150,4 @@ def head_work(reads: LayerWeights, model: ModelFacts, device: DeviceTraits, n_la
     for type_name, n_bytes in reads.experts:
         done[experts(type_name)] = n_bytes * share
         done[EXPERT_LAYER] = 1.0
-    return {f"{device.key}: {name}": amount for name, amount in done.items()}
+    return {f"{device.name}: {name}": amount for name, amount in done.items()}

@@ -137,7 +137,7 @@ def test_a_head_is_not_measured_either(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_was_measured_before_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda rivals: False)
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: False)
     model = gguf_factory.cached(gguf_factory.Recipe(n_layers=12))
     first, loaded = load_engine(EngineOptions(str(model), n_ctx=256), cache_folder=tmp_path)
     known, n_threads = first.cost.time(1), loaded.n_threads

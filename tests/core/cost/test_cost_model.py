@@ -53,14 +53,6 @@ def test_an_answer_takes_microseconds(rows: int, most: int) -> None:
     assert 1 <= n_calls <= most
 
 
-def test_a_machine_that_slows_down_is_followed_at_every_width() -> None:
-    model = CostModel(CPU)
-    for _ in range(120):
-        model.observe(1, 0, 0.0108 * 1.5)
-    assert model.time(1) == pytest.approx(0.0108 * 1.5, rel=0.02)
-    assert model.time(8) == pytest.approx(0.0473 * 1.5, rel=0.12), "widths that were not seen follow"
-
-
 def rows_that_pay(model: CostModel, chance: float, n_sequences: int = 1) -> int:
     """Return how many of eight drafted rows for each sequence are worth it, each accepted with ``chance``."""
     gains = sorted([chance**depth for depth in range(1, 9)] * n_sequences, reverse=True)

@@ -113,14 +113,6 @@ def test_the_machines_own_curve_outlives_the_load() -> None:
     assert stage.cost.time(1) == stage.cost.own_time(1)
 
 
-def test_where_nobody_else_wants_the_cores_slow_steps_are_how_the_machine_is_now() -> None:
-    stage = Stage(ThreadChoice(2, 2, 2))
-    stage.busy = 0.1
-    stage.steps(300, 1, 20.0)
-    assert stage.context.threads == []
-    assert stage.cost.time(1) > 0.010
-
-
 @pytest.mark.parametrize("ratio", [1 / 30, 0.5, 1.3, 2.0, 2.9, 5.0, 30.0])
 def test_a_calibration_that_never_held_is_replaced_within_twenty_steps(ratio: float) -> None:
     """It was made beside other work, or before the machine's clock changed; now nobody else wants the cores."""

@@ -32,15 +32,15 @@ class Cells:
         return -1
 
 
-class Desk:
-    """Books with a real meter, cost model and slots, and what they passed on."""
+class Watched:
+    """Feedback with a real meter, cost model and slots, and what it passed on."""
 
     def __init__(self, kv_seconds: float = 0.0, seconds: float = STEP) -> None:
         self.cost = CostModel(Calibration({1: seconds, 64: seconds}, kv_seconds))
         self.meter = Meter(self.cost, ReadCost(WeightBytes(1_000, 0, 1, 0), cell=0))
         self.slots = SlotTable(AttentionMemory(Cells()), 2, prefill_seconds=lambda n_tokens: 1.0)
         self.seen: list[tuple[int, int, float]] = []
-        self.books = StepFeedback(self.cost, lambda *step: self.seen.append(step), self.meter, self.slots)
+        self.feedback = StepFeedback(self.cost, lambda *step: self.seen.append(step), self.meter, self.slots)
         self.now, self.step = 0.0, seconds
 
     def enter(self, n_rows: int = 1, n_prefill: int = 0, n_sequences: int = 1) -> None:
@@ -48,52 +48,52 @@ class Desk:
             n_rows, n_prefill, n_sequences, n_rows * (1 + len(self.seen)), 1_000, self.step, self.step, self.step
         )
         reading.began, reading.ended, reading.n_sampled = self.now, self.now + self.step, 1
-        self.books.add(reading)
+        self.feedback.add(reading)
         self.now += self.step
 
 
 def test_plain_steps_are_learnt_from_together() -> None:
-    desk = Desk()
+    watched = Watched()
     lengths = []
     for _ in range(40):
-        desk.enter()
-        lengths.append(len(desk.seen))
+        watched.enter()
+        lengths.append(len(watched.seen))
     changes = sorted(set(lengths))
     assert changes[0] == 0
     assert 2 <= len(changes) <= 6
-    desk.books.flush()
-    assert len(desk.seen) == 40
-    assert desk.meter.snapshot(desk.now, NOBODY).decode_rate == pytest.approx(1 / STEP, rel=0.01)
+    watched.feedback.flush()
+    assert len(watched.seen) == 40
+    assert watched.meter.snapshot(watched.now, NOBODY).decode_rate == pytest.approx(1 / STEP, rel=0.01)
 
 
 def test_a_slow_step_is_learnt_from_at_once() -> None:
-    desk = Desk(seconds=0.2)
-    desk.enter()
-    assert len(desk.seen) == 1
+    watched = Watched(seconds=0.2)
+    watched.enter()
+    assert len(watched.seen) == 1
 
 
 @pytest.mark.parametrize(("n_rows", "n_prefill", "n_sequences"), [(5, 0, 1), (20, 19, 1), (16, 16, 0)])
 def test_steps_with_drafts_or_prompts_are_learnt_from_at_once_behind_those_before(
     n_rows: int, n_prefill: int, n_sequences: int
 ) -> None:
-    desk = Desk()
-    desk.enter()
-    desk.enter(n_rows, n_prefill, n_sequences)
-    assert [rows for rows, _, _ in desk.seen] == [1, n_rows]
-    desk.books.flush()
-    assert len(desk.seen) == 2, "each once"
+    watched = Watched()
+    watched.enter()
+    watched.enter(n_rows, n_prefill, n_sequences)
+    assert [rows for rows, _, _ in watched.seen] == [1, n_rows]
+    watched.feedback.flush()
+    assert len(watched.seen) == 2, "each once"
 
 
 def test_what_idle_texts_cost_is_charged_for_all_steps() -> None:
-    desk = Desk(kv_seconds=1e-7)
-    slot, _ = desk.slots.take(TokenBuffer(np.arange(100, dtype=np.int32)))
+    watched = Watched(kv_seconds=1e-7)
+    slot, _ = watched.slots.take(TokenBuffer(np.arange(100, dtype=np.int32)))
     slot.n_resident = 100
-    desk.slots.release(slot)
+    watched.slots.release(slot)
     for _ in range(3):
-        desk.enter()
-    assert desk.slots._idle_paid == 0.0
-    desk.books.flush()
-    assert desk.slots._idle_paid == pytest.approx(3 * 100 * 1e-7)
+        watched.enter()
+    assert watched.slots._idle_paid == 0.0
+    watched.feedback.flush()
+    assert watched.slots._idle_paid == pytest.approx(3 * 100 * 1e-7)
 
 
 def test_an_engine_has_learnt_from_each_step_when_it_is_idle_or_asked() -> None:

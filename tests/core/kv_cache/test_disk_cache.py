@@ -31,7 +31,7 @@ GB = 1 << 30
 
 
 # Seconds that a request waits for the disk.
-PATIENCE = 60.0
+LONG_WAIT = 60.0
 
 
 def ask(engine: Engine, prompt: tuple[int, ...], n: int = 2) -> int:
@@ -39,12 +39,12 @@ def ask(engine: Engine, prompt: tuple[int, ...], n: int = 2) -> int:
 
 
 @contextmanager
-def open_on(folder: Path, *, is_patient: bool = True, **options: Any) -> Iterator[Engine]:
-    """Open an engine whose disk is waited for; ``is_patient`` False: as long as computing would take."""
+def open_on(folder: Path, *, is_awaited: bool = True, **options: Any) -> Iterator[Engine]:
+    """Open an engine whose disk is waited for; ``is_awaited`` False: as long as computing would take."""
     options = {"n_slots": 2, "n_ctx": 512, "speculation": "off", "cache_disk": GB, **options}
     with open_engine(cache_folder=folder, **options) as engine:
-        if is_patient:
-            engine.slots._prefill_seconds = lambda n_tokens: PATIENCE
+        if is_awaited:
+            engine.slots._prefill_seconds = lambda n_tokens: LONG_WAIT
         yield engine
 
 
@@ -152,7 +152,7 @@ def test_damaged_files_are_ignored_and_removed_with_what_needs_them(folder: Path
         settle(engine)
         begun_at = time.monotonic()
         text, ended, _ = complete(engine, words(300) + words(60, 1), max_tokens=8)
-        assert time.monotonic() - begun_at < PATIENCE / 2, "nobody waits for what is lost"
+        assert time.monotonic() - begun_at < LONG_WAIT / 2, "nobody waits for what is lost"
         assert ended.failure is None
         assert ended.receipt.n_cached == 0
         settle(engine)
@@ -249,7 +249,7 @@ def test_a_disk_that_reads_for_longer_than_computing_takes_is_not_waited_for(
         return read(self, name)
 
     monkeypatch.setattr(SegmentFolder, "read", slow)
-    with open_on(folder, is_patient=False) as engine:
+    with open_on(folder, is_awaited=False) as engine:
         try:
             settle(engine)
             assert ask(engine, words(300) + words(60, 1)) == 0

@@ -73,15 +73,6 @@ def test_a_common_beginning_is_stored_once() -> None:
         assert 4620 <= per_token < 4640
 
 
-def test_a_text_that_another_pushed_out_of_its_slot_is_still_known() -> None:
-    with open_engine(n_slots=1, n_ctx=512, speculation="off") as engine:
-        texts = [words(100, seed) for seed in range(5)]
-        for text in texts:
-            assert cached(engine, text) == 0
-        for text in texts:
-            assert cached(engine, text) == 99
-
-
 def test_ram_keeps_to_its_limit_and_the_end_of_a_text_goes_before_its_beginning() -> None:
     with open_engine(n_slots=1, n_ctx=1024, speculation="off", cache_ram=2_000_000) as engine:
         for seed in range(6):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,18 @@ from models.estimate.fit.plan import LoadSetting, plan_of
 from models.estimate.speed.machine import DeviceKind, Lent, Link, Machine, MachineDevice, machine_of
 from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import ModelFacts, read_model
+from tests.support import made_up_machines
 from tests.support.engines import need_of
-from tests.support.made_up_machines import larger
+from tests.support.made_up_machines import GB, larger
 from tools.model_factory import recurrent_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
-GB = 10**9
 DENSE = larger(read_model(EMBER), 200)
 EXPERTS = larger(read_model(cached(Recipe(n_experts=4, n_experts_used=2))), 200)
 
 
-def machine(*gpus: int, host: int = 20 * GB) -> Machine:
-    cpu = MachineDevice("CPU", DeviceKind.CPU, host, host)
-    return machine_of([cpu, *(MachineDevice(f"GPU{at}", DeviceKind.GPU, n, n) for at, n in enumerate(gpus))])
+# How fast it is is not known: what is on GPUs decides.
+machine = partial(made_up_machines.machine, rate=None, gpu_rate=None)
 
 
 def fitted(facts: ModelFacts, here: Machine, **options: Any) -> LoadPlan:
@@ -304,7 +304,7 @@ def test_a_fast_device_over_a_fast_network_is_used_although_there_is_room_here()
 
 def test_a_token_takes_the_round_trip_and_the_logits_more():
     def seconds(here: Machine) -> float:
-        amounts = work(MODEL, Placement.all_on(1, MODEL.n_layers), here.traits, n_past=0)
+        amounts = work(MODEL, Placement.all_on(1, MODEL.n_layers), here.devices, n_past=0)
         return here.efficiency.seconds(amounts) or 0.0
 
     n_bytes = 4 * (MODEL.n_embd + MODEL.n_vocab)

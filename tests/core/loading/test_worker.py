@@ -56,13 +56,13 @@ class SlowIntake:
         return Tokenized(request.id, (1,), (b"a",))
 
 
-class Hall:
-    """A door with all that came out of it."""
+class WatchedInput:
+    """An input thread with all that came out of it."""
 
     def __init__(self) -> None:
         self.intake = SlowIntake()
         self.out: queue.SimpleQueue[ArrivedRequest | Ended] = queue.SimpleQueue()
-        self.door = InputThread(self.intake, self.out.put, self._tell)  # type: ignore[arg-type]
+        self.thread = InputThread(self.intake, self.out.put, self._tell)  # type: ignore[arg-type]
 
     def _tell(self, events: tuple[RequestEvent, ...]) -> None:
         for event in events:
@@ -73,21 +73,21 @@ class Hall:
 
 
 @pytest.fixture
-def hall() -> Iterator[Hall]:
-    made = Hall()
+def watched() -> Iterator[WatchedInput]:
+    made = WatchedInput()
     yield made
     made.intake.may_go_on.set()
-    made.door.close()
+    made.thread.close()
     assert made.out.empty(), "something came out twice"
 
 
-def test_a_request_is_admitted_with_its_tokens(hall: Hall) -> None:
-    hall.door.put(Request("a", "good"))
-    admitted = hall.take()
+def test_a_request_is_admitted_with_its_tokens(watched: WatchedInput) -> None:
+    watched.thread.put(Request("a", "good"))
+    admitted = watched.take()
     assert isinstance(admitted, tuple)
     assert admitted[0].request.id == "a"
     assert admitted[0].tokens.tolist() == [1, 2]
-    assert not hall.intake.samplers["a"].is_closed
+    assert not watched.intake.samplers["a"].is_closed
 
 
 @pytest.mark.parametrize(
@@ -100,40 +100,40 @@ def test_a_request_is_admitted_with_its_tokens(hall: Hall) -> None:
     ],
 )
 def test_what_cannot_be_prepared_ends_with_its_reason_and_the_next_comes_in(
-    hall: Hall, prompt: str, kind: FailureKind
+    watched: WatchedInput, prompt: str, kind: FailureKind
 ) -> None:
-    hall.door.put(Request("a", prompt))
-    hall.door.put(Request("b", "good"))
-    ended = hall.take()
+    watched.thread.put(Request("a", prompt))
+    watched.thread.put(Request("b", "good"))
+    ended = watched.take()
     assert isinstance(ended, Ended)
     assert ended.failure is not None
     assert (ended.request_id, ended.failure.kind) == ("a", kind)
-    assert isinstance(hall.take(), tuple)
+    assert isinstance(watched.take(), tuple)
 
 
-def test_what_is_cancelled_inside_is_not_admitted(hall: Hall) -> None:
-    hall.intake.may_go_on.clear()
+def test_what_is_cancelled_inside_is_not_admitted(watched: WatchedInput) -> None:
+    watched.intake.may_go_on.clear()
     for name, prompt in (("a", "good"), ("b", "bad"), ("c", "good")):
-        hall.door.put(Request(name, prompt))
-    assert all(hall.door.cancel(name) for name in "abb")
-    assert not hall.door.cancel("nobody")
-    hall.intake.may_go_on.set()
-    ends = [hall.take(), hall.take()]
+        watched.thread.put(Request(name, prompt))
+    assert all(watched.thread.cancel(name) for name in "abb")
+    assert not watched.thread.cancel("nobody")
+    watched.intake.may_go_on.set()
+    ends = [watched.take(), watched.take()]
     assert [(end.request_id, end.reason) for end in ends if isinstance(end, Ended)] == [
         ("a", FinishReason.CANCELLED),
         ("b", FinishReason.CANCELLED),
     ]
-    assert isinstance(hall.take(), tuple)
-    assert {name: sampler.is_closed for name, sampler in hall.intake.samplers.items()} == {"a": True, "c": False}
-    assert not hall.door.cancel("c"), "it has left"
+    assert isinstance(watched.take(), tuple)
+    assert {name: sampler.is_closed for name, sampler in watched.intake.samplers.items()} == {"a": True, "c": False}
+    assert not watched.thread.cancel("c"), "it has left"
 
 
-def test_what_needs_no_step_is_answered_here_and_never_admitted(hall: Hall) -> None:
-    hall.door.put(TokenizeRequest("a", ("text",)))
-    assert hall.take() == Tokenized("a", (1,), (b"a",))
-    assert hall.take() == Ended("a", FinishReason.STOP)
-    hall.door.put(TokenizeRequest("b", ()))
-    refused = hall.take()
+def test_what_needs_no_step_is_answered_here_and_never_admitted(watched: WatchedInput) -> None:
+    watched.thread.put(TokenizeRequest("a", ("text",)))
+    assert watched.take() == Tokenized("a", (1,), (b"a",))
+    assert watched.take() == Ended("a", FinishReason.STOP)
+    watched.thread.put(TokenizeRequest("b", ()))
+    refused = watched.take()
     assert isinstance(refused, Ended)
     assert refused.failure is not None
     assert refused.failure.kind is FailureKind.BAD_REQUEST

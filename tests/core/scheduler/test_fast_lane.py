@@ -177,7 +177,7 @@ def test_a_suspended_machine_costs_riders_a_while_not_for_ever() -> None:
     assert statistics.mean(machine.n_riding[-200:]) > 0.9 * 16
 
 
-def test_what_else_the_fast_lane_waits_for_comes_out_of_the_same_purse() -> None:
+def test_what_else_the_fast_lane_waits_for_is_charged_to_the_same_budget() -> None:
     machine = Machine(LINEAR, on_curve(LINEAR), [])
     paused, n_pauses = 0.0, 0
     for _ in range(2_000):

@@ -166,7 +166,7 @@ def served(line: WaitingQueue, now: float = 10.0) -> list[int]:
     return orders
 
 
-def test_lanes_go_in_their_order_until_patience_is_over() -> None:
+def test_lanes_go_in_their_order_until_one_has_waited_too_long() -> None:
     line = line_of((Lane.BATCH, 1), (Lane.STANDARD, 2), (Lane.FAST, 3), (Lane.BATCH, 1.5), (Lane.FAST, 3.5))
     assert served(line, 3.6) == [2, 4, 1, 0, 3]
     line = line_of((Lane.BATCH, 0.0), (Lane.STANDARD, MAX_WAIT_SECONDS[Lane.BATCH] + 1.0), (Lane.FAST, 100.0))

@@ -120,7 +120,7 @@ def test_no_text_waits_beyond_its_target_and_nothing_is_cut_without_need(
     assert all(max(waits(more)) > 1 - 1e-9 for more in range(count + 1, len(hopes) + 1))
 
 
-def test_requests_that_want_no_drafts_are_asked_for_their_patience_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_that_want_no_drafts_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[set[str]] = []
 
     class Asked(LatencyBound):

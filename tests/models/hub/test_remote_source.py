@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.facts.model_facts import read_model
-from models.gguf.errors import UnreadableFile
-from models.gguf.header import GgufError
+from models.gguf.errors import GgufError, UnreadableFile
 from models.hub import remote_source
 from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, Offline, RateLimited, TimedOut, Unreachable
 from models.hub.remote_source import RemoteSource, remote_facts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.machine import Machine
 from models.estimate.speed.probe import Probe
 from models.facts.model_facts import ModelFacts, WeightBytes, read_model
 from models.gguf.header import read_header
@@ -30,14 +30,9 @@ from models.pairing.gain import (
     learnt,
     predict,
 )
+from tests.support.made_up_machines import GB, machine
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT
-
-GB = 10**9
-
-
-def machine(bandwidth: float | None = 25e9, probe: Probe | None = None) -> Machine:
-    return machine_of([MachineDevice("CPU", DeviceKind.CPU, 20 * GB, 20 * GB, bandwidth, probe)])
 
 
 def pace(facts: ModelFacts, here: Machine | None = None) -> DraftingMachine:
@@ -87,7 +82,7 @@ def test_the_share_is_one_of_seconds_where_the_machine_was_measured(deep):
     assert by_bytes == pytest.approx(draft.active_bytes_per_token / deep.active_bytes_per_token)
     # A step and its layers cost time whatever they read, which weighs on what reads little.
     assert by_seconds > by_bytes
-    assert pace_of(deep, machine(None)) is None
+    assert pace_of(deep, machine(rate=None)) is None
 
 
 def test_a_type_that_the_machine_reads_slowly_makes_a_draft_dear(deep, tmp_path):
@@ -98,9 +93,8 @@ def test_a_type_that_the_machine_reads_slowly_makes_a_draft_dear(deep, tmp_path)
 
 def test_a_row_costs_what_was_measured(deep):
     probe = Probe({"Q8_0": 20e9}, {"F16": 1e9}, 1e-6, 0.1)
-    gpu = MachineDevice("GPU", DeviceKind.GPU, GB, GB, 1e12)
     assert (row_cost(machine()), row_cost(machine(probe=probe))) == (CPU_ROW, 0.1)
-    assert row_cost(machine_of([*machine().devices, gpu]), 1) == GPU_ROW
+    assert row_cost(machine(GB), 1) == GPU_ROW
 
 
 def test_heads_and_small_models_are_predicted_alike(deep, counter, tmp_path):
