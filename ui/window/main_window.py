@@ -296,7 +296,9 @@ class MainWindow(QMainWindow):
         self.desk.running_changed.connect(self.background.on_running)
         self.desk.answered.connect(self.background.on_answered)
         self.desk.called.connect(self.background.on_called)
-        self.link.downloads_changed.connect(self.background.on_downloads)
+        self.link.downloads_changed.connect(
+            lambda downloads: self.background.on_downloads(downloads, is_first=not self.link.knows_downloads)
+        )
         self.background.notices.opened.connect(self.bring_forward)
         self.background.chat_wanted.connect(self._on_told_chat)
         self.background.downloads_wanted.connect(self._on_told_download)
