@@ -2775,6 +2775,21 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Pages</source>
+      <translation>Seiten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Window</source>
+      <translation>Fenster</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Keyboard shortcuts</source>
+      <translation>Tastenkürzel</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
       <source>Send the message</source>
       <translation>Die Nachricht senden</translation>
     </message>
@@ -2795,16 +2810,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/commands/shortcuts_dialog.py" />
-      <source>Views of the library and the server</source>
-      <translation>Ansichten der Bibliothek und des Servers</translation>
-    </message>
-    <message>
-      <location filename="../../ui/commands/shortcuts_dialog.py" />
-      <source>Next control, or the one before</source>
-      <translation>Nächstes Bedienelement oder das davor</translation>
-    </message>
-    <message>
-      <location filename="../../ui/commands/shortcuts_dialog.py" />
       <source>Rename a chat of the list</source>
       <translation>Einen Chat der Liste umbenennen</translation>
     </message>
@@ -2815,8 +2820,13 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/commands/shortcuts_dialog.py" />
-      <source>Keyboard shortcuts</source>
-      <translation>Tastenkürzel</translation>
+      <source>Views of the library and the server</source>
+      <translation>Ansichten der Bibliothek und des Servers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Next control, or the one before</source>
+      <translation>Nächstes Bedienelement oder das davor</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -6480,96 +6490,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Search this page</source>
-      <translation>Diese Seite durchsuchen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Command palette</source>
-      <translation>Befehlspalette</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Show or hide the chats</source>
-      <translation>Die Chats zeigen oder verbergen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Show or hide the settings of the chat</source>
-      <translation>Die Einstellungen des Chats zeigen oder verbergen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>New chat beside this one</source>
-      <translation>Neuer Chat neben diesem</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Open a chat beside this one</source>
-      <translation>Einen Chat neben diesem öffnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Go to the other chat</source>
-      <translation>Zum anderen Chat</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Close the chat beside</source>
-      <translation>Den Chat daneben schließen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Undo deleting or archiving a chat</source>
-      <translation>Löschen oder Archivieren eines Chats rückgängig machen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Take a prompt</source>
-      <translation>Einen Prompt nehmen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Larger text</source>
-      <translation>Größerer Text</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Smaller text</source>
-      <translation>Kleinerer Text</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Text of the usual size</source>
-      <translation>Text in üblicher Größe</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Continue a reply that was cut</source>
-      <translation>Eine abgeschnittene Antwort fortsetzen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Edit what was said last</source>
-      <translation>Bearbeiten, was zuletzt gesagt wurde</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Earlier version of a message</source>
-      <translation>Frühere Fassung einer Nachricht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Later version of a message</source>
-      <translation>Spätere Fassung einer Nachricht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Race two ways to answer</source>
-      <translation>Zwei Wege zur Antwort um die Wette</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>{name} answers from now on</source>
       <translation>{name} antwortet ab jetzt</translation>
     </message>
@@ -6615,8 +6535,93 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Page</source>
-      <translation>Seite</translation>
+      <source>Take a prompt</source>
+      <translation>Einen Prompt nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Continue a reply that was cut</source>
+      <translation>Eine abgeschnittene Antwort fortsetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Edit what was said last</source>
+      <translation>Bearbeiten, was zuletzt gesagt wurde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Earlier version of a message</source>
+      <translation>Frühere Fassung einer Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Later version of a message</source>
+      <translation>Spätere Fassung einer Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Race two ways to answer</source>
+      <translation>Zwei Wege zur Antwort um die Wette</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Show or hide the chats</source>
+      <translation>Die Chats zeigen oder verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Show or hide the settings of the chat</source>
+      <translation>Die Einstellungen des Chats zeigen oder verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>New chat beside this one</source>
+      <translation>Neuer Chat neben diesem</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Open a chat beside this one</source>
+      <translation>Einen Chat neben diesem öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Go to the other chat</source>
+      <translation>Zum anderen Chat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Close the chat beside</source>
+      <translation>Den Chat daneben schließen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Undo deleting or archiving a chat</source>
+      <translation>Löschen oder Archivieren eines Chats rückgängig machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Search this page</source>
+      <translation>Diese Seite durchsuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Command palette</source>
+      <translation>Befehlspalette</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Larger text</source>
+      <translation>Größerer Text</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Smaller text</source>
+      <translation>Kleinerer Text</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Text of the usual size</source>
+      <translation>Text in üblicher Größe</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -6640,8 +6645,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Theme: {name}</source>
-      <translation>Farbschema: {name}</translation>
+      <source>Page</source>
+      <translation>Seite</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -6657,6 +6662,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Show the model</source>
       <translation>Modell zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Theme: {name}</source>
+      <translation>Farbschema: {name}</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />
