@@ -85,6 +85,19 @@ def test_gauges_and_bars_begin_where_lines_begin(qtbot) -> None:
         assert_is_mirrored(widget, colour)
 
 
+def test_the_words_of_a_gauge_are_read_in_their_own_direction(qtbot) -> None:
+    gauge = Gauge("What sets the speed", faces.bound(Snapshot()))
+    gauge.show_face(faces.bound(Snapshot()), is_idle=True)
+    qtbot.addWidget(gauge)
+    gauge.resize(300, gauge.sizeHint().height())
+    usual, turned = (seen(gauge, way) for way in (Qt.LayoutDirection.LeftToRight, Qt.LayoutDirection.RightToLeft))
+    first, last = columns(usual, LIGHT.muted)
+    width, height = last + 1 - first, usual.height() - 4  # without the line
+    at, _ = columns(turned, LIGHT.muted)
+    assert turned.copy(at, 0, width, height) == usual.copy(first, 0, width, height)
+    assert at + width > usual.width() - 4
+
+
 def test_rows_of_lists_are_mirrored(qtbot) -> None:
     models, chats = RowList("Models"), HistoryPanel()
     models.show_rows([ListRow("a", "Ember", "8 MB", badge="toy")])
