@@ -6380,18 +6380,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/widgets/fields.py" />
-      <source>Show</source>
-      <translation>Zeigen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/widgets/fields.py" />
       <source>Show the {lower}</source>
       <translation>{lower} zeigen</translation>
     </message>
     <message>
       <location filename="../../ui/widgets/fields.py" />
-      <source>Hide</source>
-      <translation>Verbergen</translation>
+      <source>Hide the {lower}</source>
+      <translation>{lower} verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/widgets/fields.py" />
+      <source>Clear</source>
+      <translation>Leeren</translation>
     </message>
     <message>
       <location filename="../../ui/widgets/page_layout.py" />

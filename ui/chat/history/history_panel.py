@@ -39,7 +39,7 @@ from ui.chat.history.history_delegate import HistoryDelegate
 from ui.chat.history.history_model import CHAT, CHAT_ID, DRAGGED, FOLDER, HEADING, HistoryModel
 from ui.client.chat_records import ChatSummary
 from ui.language import tr
-from ui.theme.icons import icon, pixmap
+from ui.theme.icons import pixmap, set_icon
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
 from ui.widgets.elided_label import on_button
@@ -125,7 +125,7 @@ class HistoryPanel(QFrame):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
+        head = self._head = QHBoxLayout()
         head.setSpacing(Space.S)
         head.addWidget(self._mark)
         head.addWidget(self._name, 1)
@@ -200,11 +200,14 @@ class HistoryPanel(QFrame):
         """Draw icons and lines for another palette."""
         self.delegate.set_palette(palette)
         self.list.mark = QColor(palette.focus)
-        self.new.setIcon(icon("new", palette.text, size=18))
+        set_icon(self.new, "new", palette.text, size=18)
         self.search.set_palette(palette)
         self._mark.setPixmap(pixmap("stream", palette.accent, 24, self.devicePixelRatioF()))
         self.more.set_palette(palette)
-        self.archive.setIcon(icon("archive", palette.muted, size=16))
+        self._name.ensurePolished()
+        self._head.invalidate()
+        self.setMinimumWidth(max(LEAST, self._head.minimumSize().width() + 2 * Space.M))
+        set_icon(self.archive, "archive", palette.muted, size=16)
         self.list.viewport().update()
 
     def _on_archive(self, is_shown: bool) -> None:

@@ -65,7 +65,6 @@ class Transcript(ScrollColumn):
         self._column.addStretch()
         self.to_end = IconButton("bottom", tr("Go to the latest message"), self)
         self.to_end.setProperty("kind", "round")
-        self.to_end.setFixedSize(34, 34)
         self.to_end.clicked.connect(self.go_to_end)
         self.to_end.hide()
         self._more_timer = QTimer(self, interval=0)
