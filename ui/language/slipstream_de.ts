@@ -5198,6 +5198,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Show the key in this text</source>
+      <translation>Den Schlüssel in diesem Text zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Hide the key in this text</source>
+      <translation>Den Schlüssel in diesem Text verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>What to enter there</source>
       <translation>Was dort einzugeben ist</translation>
     </message>

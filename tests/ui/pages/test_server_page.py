@@ -108,7 +108,16 @@ def test_a_script_runs_as_it_is_copied(qtbot, view: ConnectView, client: str) ->
     view.client.setCurrentText(client)
     view.copy.click()
     assert view.copy.text() == "Copied"
-    script = QGuiApplication.clipboard().text()
+    script, key = QGuiApplication.clipboard().text(), view.key.field.text()
+    assert key in script
+    assert key not in view.text.toPlainText(), "who looks over one's shoulder does not see it"
+    view.text.selectAll()
+    view.text.copy()
+    assert QGuiApplication.clipboard().text() == script
+    view.eye.click()
+    assert (view.text.toPlainText(), view.eye.toolTip()) == (script, "Hide the key in this text")
+    view.eye.click()
+    assert key not in view.text.toPlainText()
     names: dict[str, Any] = {}
     with redirect_stdout(StringIO()) as said:
         exec(compile(script, "script", "exec"), names)
