@@ -200,7 +200,7 @@ def test_quotes_are_marked_where_their_text_begins(qtbot, window: MainWindow, se
     ask(qtbot, window, "Hello")
     view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
     assert view is not None
-    image = view.text_view.grab().toImage()
+    image = view.text_views[-1].grab().toImage()
     assert columns(image, LIGHT.border_strong)[0] > image.width() - 12
 
 
