@@ -393,7 +393,9 @@ def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindo
     assert history.note.words.text() == "The import was stopped. What was imported until then is kept."
     (tmp_path / "broken.json").write_bytes(b"[1, 2")
     history.import_wanted.emit(tmp_path / "broken.json")
+    calm = history.note.grab().toImage().pixelColor(12, 12)
     qtbot.waitUntil(lambda: "neither JSON" in history.note.words.text())
+    assert history.note.grab().toImage().pixelColor(12, 12) != calm, "it is seen that it failed"
     history.note.button.click()  # another file
     (dialog,) = window.findChildren(QFileDialog)
     dialog.fileSelected.emit(str(tmp_path / "conversations.json"))

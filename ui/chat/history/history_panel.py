@@ -45,7 +45,7 @@ from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
 from ui.widgets.elided_label import on_button
 from ui.widgets.fields import SearchField
 from ui.widgets.icon_button import IconButton, TextButton
-from ui.widgets.note_card import CALM, NoteCard
+from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import announce, file_dialog, open_menu, plain_label
 from ui.widgets.row_list import tell_row
 
@@ -302,7 +302,7 @@ class HistoryPanel(QFrame):
         other = tr("Choose a file…") if self._ask_again == self.import_chats else tr("Choose another place…")
         self.note.button.setText(other if offers_other else "OK" if is_over else tr("Stop"))
         self.note.button.show()
-        self.note.say(words)
+        self.note.say(words, WARNING if offers_other else CALM)
         if is_over:
             announce(self.note, words)
 
