@@ -270,8 +270,8 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
     activity.models.rows["ember-q8_0"].buttons["Unload"].click()
     qtbot.waitUntil(lambda: activity.models.rows == {})
     served.watch.load("nowhere")
-    qtbot.waitUntil(activity.problem.isVisible)
-    assert "is not here any more" in activity.problem.text()
+    qtbot.waitUntil(activity.model_problem.isVisible)
+    assert "is not here any more" in activity.model_problem.text()
     assert served.page.server_banner.action.text() == "Choose another model"
     activity.model.setCurrentText("ember-q8_0")
     activity.load.click()
