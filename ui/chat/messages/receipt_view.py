@@ -167,6 +167,7 @@ class ReceiptCard(QFrame):
         while (item := self._legend.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
+                widget.hide()
                 widget.deleteLater()
         for row, phase in enumerate(found):
             for column, label in enumerate((_Dot(phase.colour, palette), *map(QLabel, _words(phase)))):
