@@ -314,6 +314,12 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
         qtbot.waitUntil(lambda n=n_requests: len(server.requests) == n + 2 and not window.desk.current.is_running)
         expected = CallStatus.REFUSED if button == "no" else CallStatus.DONE
         assert [call.status for call in reply(window).calls] == [expected]
+    details = reply_view(window).calls.rows["0-0-c0"].details
+    reply_view(window).calls.rows["0-0-c0"].head.click()
+    height = details.height()
+    window.resize_text(150)
+    assert details.height() >= 1.3 * height, "all of it is seen in larger letters too"
+    window.resize_text(100)
     chat_id = window.desk.current.chat.id
     kept = reply(window)
     window.desk.new_chat()

@@ -51,7 +51,7 @@ class CallsView(QWidget):
         self.text = ""  # of the reply, as far as it is shown here
         self.texts: list[MarkdownView] = []
         self.rows: dict[str, CallRow] = {}
-        self._column = fill(QVBoxLayout(self), spacing=Space.XS, margins=(0, 0, 0, Space.XS))
+        self._column = fill(QVBoxLayout(self), spacing=Space.S, margins=(0, 0, 0, Space.XS))
         self.hide()
 
     def show_calls(self, message: Message) -> None:
@@ -165,8 +165,11 @@ class CallRow(QFrame):
         self.details.setPlainText(f"{_pretty(call.arguments)}\n\n{call.result}".rstrip())
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw the icon for another palette."""
+        """Draw the icon for another palette, and leave room for text of another size."""
         set_icon(self.head, "tools", palette.muted, size=16)
+        if self.head.isChecked():
+            self.details.ensurePolished()
+            self._unfold(True)
 
     def _answer(self, allow: bool, always: bool) -> None:
         if self._call is not None:
