@@ -1801,6 +1801,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
+      <source>Something else used this machine meanwhile: drafts alone cannot make such a difference. Race again when it is quiet. {MEASURED}</source>
+      <translation>Etwas anderes hat diese Maschine zugleich benutzt: Entwürfe allein können so viel nicht ausmachen. Lass das Rennen noch einmal laufen, wenn sonst nichts läuft. {MEASURED}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
       <source>{first:.2f}× as fast</source>
       <translation>{first:.2f}× so schnell</translation>
     </message>
