@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 from app.desktop.desktop_app import _Signals
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.library.values import Download
+from tools.stand_ins.library_server import LibraryServer
 from ui.chat.storage.ids import now_ms
 from ui.client.api import Api
 from ui.client.chat_records import Chat, Message, Role, Status
@@ -164,9 +165,23 @@ def test_the_end_of_a_download_is_told_once(background: Background) -> None:
         return (Download(1, "acme/fox-GGUF", "Q8_0", DownloadProgress(phase, 1, 1, 0, None)),)
 
     phases = (DownloadPhase.DONE, DownloadPhase.DOWNLOADING, DownloadPhase.DONE, DownloadPhase.DONE)
-    for phase in (*phases, DownloadPhase.DOWNLOADING, DownloadPhase.FAILED):
-        background.on_downloads(at(phase))
+    for number, phase in enumerate((*phases, DownloadPhase.DOWNLOADING, DownloadPhase.FAILED)):
+        background.on_downloads(at(phase), is_first=number == 0)
     assert titles == ["The download is complete", "The download stopped"]
+
+
+def test_a_download_that_ends_before_it_is_seen_at_work_is_told(
+    qtbot, window: MainWindow, library_server: LibraryServer
+) -> None:
+    titles = told(window.background)
+    failed = DownloadProgress(DownloadPhase.FAILED, 0, 1, 0, None)
+    window.hide()
+    window.link.downloads_changed.emit((Download(1, "acme/fox-GGUF", "Q8_0", failed),))
+    assert titles == [], "it had ended before"
+    window.link.start()
+    qtbot.waitUntil(lambda: window.link.knows_downloads)
+    window.link.downloads_changed.emit((Download(2, "acme/fox-GGUF", "Q8_0", failed),))
+    assert titles == ["The download stopped"]
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "This plugin does not support ")  # Qt asks a screen that has none

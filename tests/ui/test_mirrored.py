@@ -85,6 +85,19 @@ def test_gauges_and_bars_begin_where_lines_begin(qtbot) -> None:
         assert_is_mirrored(widget, colour)
 
 
+def test_the_words_of_a_gauge_are_read_in_their_own_direction(qtbot) -> None:
+    gauge = Gauge("What sets the speed", faces.bound(Snapshot()))
+    gauge.show_face(faces.bound(Snapshot()), is_idle=True)
+    qtbot.addWidget(gauge)
+    gauge.resize(300, gauge.sizeHint().height())
+    usual, turned = (seen(gauge, way) for way in (Qt.LayoutDirection.LeftToRight, Qt.LayoutDirection.RightToLeft))
+    first, last = columns(usual, LIGHT.muted)
+    width, height = last + 1 - first, usual.height() - 4  # without the line
+    at, _ = columns(turned, LIGHT.muted)
+    assert turned.copy(at, 0, width, height) == usual.copy(first, 0, width, height)
+    assert at + width > usual.width() - 4
+
+
 def test_rows_of_lists_are_mirrored(qtbot) -> None:
     models, chats = RowList("Models"), HistoryPanel()
     models.show_rows([ListRow("a", "Ember", "8 MB", badge="toy")])
@@ -187,7 +200,7 @@ def test_quotes_are_marked_where_their_text_begins(qtbot, window: MainWindow, se
     ask(qtbot, window, "Hello")
     view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
     assert view is not None
-    image = view.text_view.grab().toImage()
+    image = view.text_views[-1].grab().toImage()
     assert columns(image, LIGHT.border_strong)[0] > image.width() - 12
 
 

@@ -14,7 +14,7 @@ from tests.support.listener import listening
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.history.history_model import HistoryModel
 from ui.chat.tools.calls_view import CallsView
-from ui.client.chat_records import ChatSummary
+from ui.client.chat_records import ChatSummary, Message, Role
 from ui.client.speeds import Speed
 from ui.client.tool_calls import ToolCall
 from ui.widgets.note_card import CALM, NoteCard
@@ -78,10 +78,10 @@ def test_waiting_thinking_and_every_end_are_said(
 
 
 def test_a_call_that_waits_is_said_once(qtbot, window: MainWindow, said: list[str]) -> None:
-    view = CallsView(window)
+    view = CallsView(window.tools, window)
     call = ToolCall("1", "weight", '{"animal": "fox"}', server="animals", tool="weight")
     for _ in range(2):
-        view.show_calls([call])
+        view.show_calls(Message(2, 1, None, Role.ASSISTANT, "", 0, calls=(call,)))
     assert said == ['The model wants to call weight of animals with\n{"animal": "fox"}']
 
 

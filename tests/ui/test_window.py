@@ -780,6 +780,12 @@ def test_text_grows_on_all_pages_and_its_looks_are_remembered(qtbot, qapp, windo
     assert window.page.composer.field.tabStopDistance() == reply_view(window).view.tabStopDistance() == TAB_WIDTH * 1.5
     delegate = window.library.models.list.delegate
     assert delegate.sizeHint(QStyleOptionViewItem(), QModelIndex()).height() == ROW_HEIGHT * 1.5
+    assert window.rail.buttons["chat"].iconSize() == QSize(30, 30)
+    for page in PAGES:  # no icon is drawn in another size than it is shown in, which would blur it
+        window.show_page(page)
+        shown = [one for one in window.findChildren(QAbstractButton) if one.isVisible() and not one.icon().isNull()]
+        assert [one.accessibleName() for one in shown if one.icon().actualSize(one.iconSize()) != one.iconSize()] == []
+    window.show_page("chat")
     kept = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
     assert (str(kept.value("textSize")), kept.value("theme")) == ("150", "dark")
     window.resize_text(100)

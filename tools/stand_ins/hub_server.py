@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -138,10 +139,12 @@ class HubServer:
         return sum(asked.n_sent[0] for asked in self.content_requests())
 
     def stop(self) -> None:
+        """Answer nobody any more, not even on the connections that there are."""
         self.stopped.set()
         for server in self._servers:
             server.shutdown()
             server.server_close()
+            server.cut_connections()
 
 
 class _Server(ThreadingHTTPServer):
@@ -150,10 +153,24 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def __init__(self, hub: HubServer, handler: type[_Handler]) -> None:
+        self._connections = set[socket.socket]()
         super().__init__(("127.0.0.1", 0), handler)
         self.hub = hub
         self.address = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def cut_connections(self) -> None:
+        for connection in tuple(self._connections):
+            with contextlib.suppress(OSError):  # it has gone by itself
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore clients that go away: many tests do that on purpose."""

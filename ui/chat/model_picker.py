@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
@@ -13,7 +13,7 @@ from models.formatting.safe_text import one_line
 from ui.client.api import ServerState
 from ui.client.server_watch import ModelChoice
 from ui.language import tr
-from ui.theme.icons import icon
+from ui.theme.icons import set_icon
 from ui.theme.layouts import against_reading
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, on_button
@@ -46,7 +46,6 @@ class ModelPicker(QWidget):
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.button.setLayoutDirection(against_reading())
-        self.button.setIconSize(QSize(14, 14))
         self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.menu = QMenu(self.button)
         self.menu.setLayoutDirection(QGuiApplication.layoutDirection())  # the button's is turned for its arrow
@@ -129,7 +128,7 @@ class ModelPicker(QWidget):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw the arrow for another palette."""
-        self.button.setIcon(icon("down", palette.muted, size=14))
+        set_icon(self.button, "down", palette.muted, size=14)
 
     def _show(self) -> None:
         name = self.shown_model

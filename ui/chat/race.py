@@ -57,7 +57,13 @@ NOT_TOGETHER = tr(
     MEASURED=MEASURED,
 )
 SAME_MODEL = tr("At once two different models can race. To compare one model's two ways, let them take turns.")
+DISTURBED = tr(
+    "Something else used this machine meanwhile: drafts alone cannot make such a difference. Race again when it is "
+    "quiet. {MEASURED}",
+    MEASURED=MEASURED,
+)
 CLOSE = 0.03  # shares of speed that are within the spread of measurements
+SPREAD = 0.1  # the same of what drafts can bring at most: a larger gain is not theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,11 @@ def verdict(first: float, second: float) -> tuple[str, str]:
         return tr("As fast as the other"), tr("As fast as the other")
     words = tr("{first:.2f}× as fast", first=max(first, second) / min(first, second))
     return (words, "") if first > second else ("", words)
+
+
+def most_gain(timings: Timings) -> float:
+    """Return how many times as fast as plain decoding drafts can have been: as many as tokens came in a step."""
+    return timings.decode_tokens / max(1, timings.decode_tokens - timings.accepted_tokens)
 
 
 class RaceDialog(Dialog):
@@ -249,13 +260,23 @@ class RaceDialog(Dialog):
             self._run(number + 1)
             return
         first, second = self.lanes
-        for lane, words in zip(self.lanes, verdict(first.speed, second.speed), strict=True):
+        is_disturbed = self._is_disturbed()
+        said = ("", "") if is_disturbed else verdict(first.speed, second.speed)
+        for lane, words in zip(self.lanes, said, strict=True):
             lane.show_verdict(words)
+        if is_disturbed:
+            self.note.setText(DISTURBED)
         ends = (f"{lane.racer.name}: {lane.figure.text()}, {lane.words.text()}" for lane in self.lanes)
         announce(self, ". ".join(ends))
         if self.is_at_once:
             self.note.setText(self._how_shared())
         self._has_result = first.speed > 0 and second.speed > 0
+
+    def _is_disturbed(self) -> bool:
+        """Whether a model's drafts seem to have brought more than they can."""
+        slower, faster = sorted(self.lanes, key=lambda lane: lane.speed)
+        is_drafted = slower.racer.model == faster.racer.model and faster.racer.drafts
+        return is_drafted and faster.speed > slower.speed * faster.most_gain * (1 + SPREAD)
 
     def _how_shared(self) -> str:
         """Return what is said of a race at once: how long they shared the machine, as it was seen."""
@@ -322,6 +343,7 @@ class _Lane(QWidget):
     def __init__(self, tools: TextTools, choices: Sequence[Racer], at: int) -> None:
         super().__init__()
         self._choices, self._rate, self.speed = choices, TokenRate(), 0.0
+        self.most_gain = 1.0
         self.wrote = (0.0, 0.0)  # when the first and the last text came
         self.choice = ChoiceField(tr("Who races"))
         self.choice.setMinimumWidth(0)
@@ -368,6 +390,7 @@ class _Lane(QWidget):
     def show_end(self, timings: Timings | None) -> None:
         self.view.finish()
         self.speed = timings.decode_per_second if timings is not None else 0.0
+        self.most_gain = most_gain(timings) if timings is not None else 1.0
         self.figure.setText(f"{rate(self.speed)} tok/s" if self.speed > 0 else "–")
         self.details.setText(_details(timings) if timings is not None else "")
 

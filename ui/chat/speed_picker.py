@@ -1,18 +1,18 @@
 """How soon the reply is wanted: a button beside the field, and a small card with one line on each choice."""
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from ui.client.speeds import CHOICE_OF, CHOICES, Speed, SpeedChoice
 from ui.language import tr
-from ui.theme.icons import icon, pixmap
+from ui.theme.icons import pixmap, set_icon
 from ui.theme.layouts import against_reading
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Palette, Space
+from ui.theme.tokens import AROUND_ICON, ICON, LIGHT, Palette, Space
 from ui.widgets.page_layout import plain_label
 
-CARD_WIDTH = 340
+CARD_WIDTH, MARK = 340, 16
 
 
 class SpeedPicker(QToolButton):
@@ -28,8 +28,6 @@ class SpeedPicker(QToolButton):
         self.setProperty("kind", "speed")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.setLayoutDirection(against_reading())
-        self.setIconSize(QSize(12, 12))
-        self.setFixedHeight(32)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.clicked.connect(self.open)
@@ -52,7 +50,9 @@ class SpeedPicker(QToolButton):
     def set_palette(self, palette: Palette) -> None:
         """Draw the arrow for another palette."""
         self._palette = palette
-        self.setIcon(icon("down", palette.muted, size=12))
+        set_icon(self, "down", palette.muted, size=12)
+        # As high as the buttons beside it.
+        self.setFixedHeight(scaled(ICON) + AROUND_ICON)
 
     def open(self) -> None:
         """Show the choices above the button."""
@@ -91,7 +91,7 @@ class SpeedCard(QFrame):
     def fill(self, shown: Speed, no_spark: str, palette: Palette, ratio: float) -> None:
         """Mark what is chosen, and what cannot be."""
         for speed, row in self.rows.items():
-            row.set_mark(pixmap("check", palette.accent, 16, ratio) if speed is shown else None)
+            row.set_mark(pixmap("check", palette.accent, MARK, ratio) if speed is shown else None)
         self.rows[Speed.SPARK].set_problem(no_spark)
 
     def fit(self, width: int) -> None:
@@ -136,7 +136,6 @@ class _Row(QPushButton):
         self.setAccessibleName(choice.name)
         self._name, self._line, self._mark = QLabel(choice.name), plain_label(choice.line, "caption"), QLabel()
         self._name.setProperty("tone", "strong")
-        self._mark.setFixedSize(16, 16)
         self._grid = grid = QGridLayout(self)
         grid.setContentsMargins(Space.S, Space.XS + 2, Space.S, Space.XS + 2)
         grid.setHorizontalSpacing(Space.S)
@@ -156,6 +155,7 @@ class _Row(QPushButton):
 
     def set_mark(self, mark: QPixmap | None) -> None:
         """Show that this one is chosen, or that it is not."""
+        self._mark.setFixedSize(scaled(MARK), scaled(MARK))
         self._mark.setPixmap(mark or QPixmap())
         name = self._choice.name
         self.setAccessibleName(name if mark is None else tr("{name}, chosen", name=name))

@@ -147,6 +147,7 @@ class LibraryLink(QObject):
         self._waiting: dict[int, Callable[[], object]] = {}
         self._failed: dict[int, Failed] = {}
         self._news: LibraryCall | None = None
+        self.knows_downloads = False  # whether it was heard which there are, before those that are told now
         self._is_wanted = self._was_lost = False
         self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
         self._again.timeout.connect(self.start)
@@ -229,6 +230,7 @@ class LibraryLink(QObject):
             if downloads != self.downloads:
                 self.downloads = downloads
                 self.downloads_changed.emit(downloads)
+            self.knows_downloads = True
         elif name == "quantisings":
             self._take_quantisings(value_of(tuple[Quantising, ...], value))
         elif name == "lost":

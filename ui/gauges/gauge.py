@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -77,7 +77,7 @@ class Gauge(QWidget):
         """Room for the widest face."""
         strong, quiet = QFontMetrics(self._font(True)), QFontMetrics(self._font(False))
         face = self._widest
-        width = strong.horizontalAdvance(face.value) + quiet.horizontalAdvance(f"{_lead(face)} {face.unit}")
+        width = strong.horizontalAdvance(face.value) + quiet.horizontalAdvance(f"{face.lead}  {face.unit}")
         return QSize(width + 2, strong.height() + _GAP + _LINE)
 
     def minimumSizeHint(self) -> QSize:
@@ -99,20 +99,23 @@ class Gauge(QWidget):
     def _paint_words(self, painter: QPainter) -> None:
         strong, quiet = self._font(True), self._font(False)
         value_colour = self._palette.muted if self._is_idle else self._palette.text
-        words = (
-            (_lead(self.face), quiet, self._palette.muted),
-            (self.face.value, strong, value_colour),
-            (" ", strong, value_colour),
-            (self.face.unit, quiet, self._palette.muted),
-        )
-        is_from_left, x = self.layoutDirection() is Qt.LayoutDirection.LeftToRight, 0
-        for text, font, colour in words:
-            width = QFontMetrics(font).horizontalAdvance(text)
+        face, muted = self.face, self._palette.muted
+        words = [(face.lead, quiet, muted), (face.value, strong, value_colour), (face.unit, quiet, muted)]
+        parts = [(*word, QFontMetrics(word[1]).horizontalAdvance(word[0])) for word in words if word[0]]
+        gap = QFontMetrics(quiet).horizontalAdvance(" ")
+        # All of it is one phrase: read in its own direction, at the side where lines of the window begin.
+        way = direction_of(face.words, self.layoutDirection())
+        painter.setLayoutDirection(way)
+        whole = QRectF(0, 0, sum(width for *_, width in parts) + gap * (len(parts) - 1), self.height())
+        if self.layoutDirection() is Qt.LayoutDirection.RightToLeft:
+            whole.moveRight(self.width())
+        x = whole.left()
+        for text, font, colour, width in parts:
             painter.setFont(font)
             painter.setPen(QColor(colour))
-            painter.setLayoutDirection(direction_of(text, self.layoutDirection()))
-            painter.drawText(x if is_from_left else self.width() - x - width, QFontMetrics(strong).ascent(), text)
-            x += width
+            place = visual_rect(way, whole, QRectF(x, 0, width, self.height()))
+            painter.drawText(QPointF(place.left(), QFontMetrics(strong).ascent()), text)
+            x += width + gap
 
     def _paint_line(self, painter: QPainter) -> None:
         top, width = float(self.height() - _LINE), float(self.width())
@@ -142,7 +145,3 @@ class Gauge(QWidget):
         # Digits of one width, so that figures do not dance.
         font.setFeature(QFont.Tag("tnum"), 1)
         return font
-
-
-def _lead(face: GaugeFace) -> str:
-    return f"{face.lead} " if face.lead else ""

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +28,20 @@ from ui.language import of_data, tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, file_dialog, plain_label, style_as
+from ui.widgets.page_layout import PageColumn, ProblemLabel, announce, ask_first, file_dialog, plain_label, style_as
 
 LOOK_MS = 1_000
 CHATS = "/v1/chat/completions"
 QUESTION_HEIGHT = 74  # pixels: three lines
 _FIRST_BYTES = 1 << 16  # of a file: where its first line is
 _MOVING = "moving "  # before a number: the key of a row for a file that is sent or saved
+_REFUSED = "refused "  # before a path: that of a row for a file that could not be run
 _TITLE = 60  # letters of a question
 DROP, LET_GO = tr("or drop one here"), tr("Let go to run it")
 OPEN = ("validating", "in_progress", "finalizing", "cancelling")
 PAUSE, RESUME, CANCEL, REMOVE = tr("Pause"), tr("Resume"), tr("Cancel"), tr("Remove")
 SAVE, SAVE_ANSWER, SAVE_ERRORS = tr("Save results"), tr("Save answer"), tr("Save errors")
-OPEN_CHAT, DRAFTS, AGAIN = tr("Open as chat"), tr("Drafts"), tr("Ask again")
+OPEN_CHAT, DRAFTS, AGAIN, TRY_AGAIN = tr("Open as chat"), tr("Drafts"), tr("Ask again"), tr("Try again")
 STATUS = {
     "validating": tr("waits for its turn"),
     "in_progress": tr("at work"),
@@ -74,6 +76,8 @@ class JobsPage(PageColumn):
         self._moving: dict[str, ActionRow] = {}
         self._ends: dict[str, Callable[[], object]] = {}
         self._why: dict[str, str] = {}  # questions that have no answer, with the reason
+        self._refused: dict[Path, str] = {}  # files that could not be run, with the reason
+        self._problems: dict[str, str] = {}  # jobs on which what was wanted last could not be done, with the reason
         self._taken = set[str]()  # jobs whose results were saved or opened
         self.setAccessibleName(tr("Jobs"))
         self.setAcceptDrops(True)
@@ -99,13 +103,13 @@ class JobsPage(PageColumn):
         foot = QHBoxLayout()
         foot.addWidget(self.ask)
         foot.addStretch()
-        section.addWidget(self.question)
+        self.question_problem = ProblemLabel()
+        for part in (self.question, self.question_problem):
+            section.addWidget(part)
         section.addLayout(foot)
         section = self.add_section(tr("Jobs"))
-        self.problem = ProblemLabel()
         self.rows = ActionRows(tr("Jobs"), tr("No jobs yet: choose a file, or ask a hard question."))
         self.rows.wanted.connect(self._on_wanted)
-        section.addWidget(self.problem)
         section.addWidget(self.rows)
         self._timer = QTimer(self, interval=LOOK_MS)
         self._timer.timeout.connect(self.look)
@@ -163,26 +167,34 @@ class JobsPage(PageColumn):
 
     def run_file(self, path: Path) -> None:
         """Send a file to the server and run it."""
+        self._refused.pop(path, None)
         try:
             with path.open("rb") as file:
                 url = _url_of(file.readline(_FIRST_BYTES))
         except OSError as error:
-            self._say(tr("{name} cannot be read: {strerror}.", name=path.name, strerror=system_reason(error)))
+            self._refuse(path, tr("{name} cannot be read: {strerror}.", name=path.name, strerror=system_reason(error)))
             return
         if url is None:
-            self._say(
+            self._refuse(
+                path,
                 tr(
                     "{name} is no file of requests: each line is a JSON object with custom_id, method, url and body.",
                     name=path.name,
-                )
+                ),
             )
             return
-        self._upload(path, url, {"title": path.name})
+        self._upload(path, url, {"title": path.name}, partial(self._refuse, path))
+
+    def _refuse(self, path: Path, sentence: str) -> None:
+        self._refused[path] = sentence
+        self._show()
+        self._go_to(f"{_REFUSED}{path}")
 
     def _on_ask(self) -> None:
+        self.question_problem.hide()
         question = self.question.toPlainText().strip()
         if not question:
-            self._say(tr("Write the question first."))
+            self.question_problem.say(tr("Write the question first."))
             return
         body = {"messages": [{"role": "user", "content": question}], "speed": "deep"}
         if self._watch.state.model:
@@ -190,7 +202,7 @@ class JobsPage(PageColumn):
         line = json.dumps({"custom_id": "1", "method": "POST", "url": CHATS, "body": body})
         file = QTemporaryFile(f"{QDir.tempPath()}/question-XXXXXX.jsonl", self)
         if not file.open():
-            self._say(
+            self.question_problem.say(
                 tr(
                     "The question cannot be written to {tempPath}: {problem}.",
                     tempPath=QDir.tempPath(),
@@ -203,29 +215,35 @@ class JobsPage(PageColumn):
         title = question if len(question) <= _TITLE else f"{question[:_TITLE].rstrip()}…"
         self.question.clear()
 
-        def put_back() -> None:
+        def put_back(sentence: str = "") -> None:
             if not self.question.toPlainText():
                 self.question.setPlainText(question)
+            self.question_problem.say(sentence)
+            if sentence:
+                self.ensureWidgetVisible(self.question_problem)
 
-        self._upload(Path(file.fileName()), CHATS, {"title": title, "kind": "question"}, put_back)
+        self._upload(Path(file.fileName()), CHATS, {"title": title, "kind": "question"}, put_back, put_back)
 
     def _upload(
-        self, path: Path, url: str, metadata: dict[str, str], not_begun: Callable[[], object] = lambda: None
+        self,
+        path: Path,
+        url: str,
+        metadata: dict[str, str],
+        failed: Callable[[str], object],
+        taken_back: Callable[[], object] = lambda: None,
     ) -> None:
-        self.problem.hide()
-
         def run(file: dict[str, Any]) -> None:
             if key not in self._moving:  # it was taken back at the last moment
                 self._api.ask("DELETE", f"/v1/files/{file['id']}", None, lambda found: None, lambda sentence: None)
                 return
-            self._ends[key] = not_begun  # the file is there
+            self._ends[key] = taken_back  # the file is there
             body = {
                 "input_file_id": file["id"],
                 "endpoint": url,
                 "completion_window": "24h",
                 "metadata": metadata,
             }
-            self._api.ask("POST", "/v1/batches", body, begun, failed)
+            self._api.ask("POST", "/v1/batches", body, begun, say)
 
         def begun(job: dict[str, Any]) -> None:
             if key not in self._moving:  # it was taken back meanwhile
@@ -234,17 +252,13 @@ class JobsPage(PageColumn):
                 self._api.ask("POST", cancel, {}, lambda found: self._change(number, REMOVE), lambda sentence: None)
             over()
 
-        def failed(sentence: str) -> None:
-            not_begun()
-            say(sentence)
-
-        key, over, say, progressed = self._moved(metadata["title"], tr("is sent to the server"))
-        end = self._api.upload("/v1/files", path, {"purpose": "batch"}, run, failed, progressed)
+        key, over, say, progressed = self._moved(metadata["title"], tr("is sent to the server"), failed)
+        end = self._api.upload("/v1/files", path, {"purpose": "batch"}, run, say, progressed)
         if key in self._moving:
-            self._ends[key] = lambda: (end(), not_begun())
+            self._ends[key] = lambda: (end(), taken_back())
 
     def _moved(
-        self, title: str, line: str
+        self, title: str, line: str, failed: Callable[[str], object]
     ) -> tuple[str, Callable[[], None], Callable[[str], None], Callable[[float], None]]:
         """Show a file on its way; return its key, and what is to be called at its end, its failure, and on its way."""
         key = f"{_MOVING}{time.monotonic_ns()}"
@@ -255,10 +269,11 @@ class JobsPage(PageColumn):
             self._show()
             self.look()
 
-        def failed(sentence: str) -> None:
-            if key in self._moving:  # nobody has cancelled it
-                self._say(sentence)
+        def say(sentence: str) -> None:
+            is_wanted = key in self._moving  # nobody has cancelled it
             over()
+            if is_wanted:
+                failed(sentence)
 
         def progressed(share: float) -> None:
             if key in self._moving:
@@ -267,20 +282,28 @@ class JobsPage(PageColumn):
 
         self._moving[key] = ActionRow(key, title, line, (CANCEL,), 0.0)
         self._show()
-        return key, over, failed, progressed
+        return key, over, say, progressed
 
     # What is there.
 
     def _on_jobs(self, found: dict[str, Any]) -> None:
         self._found = {str(job["id"]): job for job in found.get("data") or ()}
+        self._problems = {key: sentence for key, sentence in self._problems.items() if key in self._found}
         for key, job in self._found.items():
             if _is_question(job) and job.get("error_file_id") and key not in self._why:
                 self._ask_why(key, job)
         self._show()
 
     def _show(self) -> None:
-        jobs = [job_row(job, self._time_left(job), self._why.get(key, "")) for key, job in self._found.items()]
-        self.rows.show_rows([*self._moving.values(), *jobs])
+        refused = [
+            ActionRow(f"{_REFUSED}{path}", path.name, "", (TRY_AGAIN, REMOVE), problem=why)
+            for path, why in self._refused.items()
+        ]
+        jobs = [
+            job_row(job, self._time_left(job), self._problems.get(key) or self._why.get(key, ""))
+            for key, job in self._found.items()
+        ]
+        self.rows.show_rows([*refused, *self._moving.values(), *jobs])
 
     def _ask_why(self, key: str, job: dict[str, Any]) -> None:
         self._why[key] = ""  # asked for
@@ -304,7 +327,14 @@ class JobsPage(PageColumn):
         return tr("≈ {duration} left", duration=duration(max(1.0, seconds)))
 
     def _on_wanted(self, key: str, action: str) -> None:
-        self.problem.hide()
+        if key.startswith(_REFUSED):
+            path = Path(key.removeprefix(_REFUSED))
+            self._refused.pop(path, None)
+            if action == TRY_AGAIN:
+                self.run_file(path)
+            self._show()
+            return
+        self._problems.pop(key, None)
         if key in self._moving:
             self._moving.pop(key)
             self._ends.pop(key, lambda: None)()
@@ -318,11 +348,11 @@ class JobsPage(PageColumn):
             self._open_chat(key, job)
             return
         if action == DRAFTS:
-            self._show_drafts(job)
+            self._show_drafts(key, job)
             return
         if action == AGAIN:
             again = {name: job.get(name) for name in ("input_file_id", "endpoint", "completion_window", "metadata")}
-            self._api.ask("POST", "/v1/batches", again, lambda found: self.look(), self._say)
+            self._api.ask("POST", "/v1/batches", again, lambda found: self.look(), partial(self._say, key))
             return
         if action == REMOVE and job.get("output_file_id") and key not in self._taken:
             self._ask_before_removal(key, job)
@@ -341,9 +371,9 @@ class JobsPage(PageColumn):
             REMOVE: ("DELETE", f"/slipstream/batches/{key}"),
         }[action]
         body: dict[str, Any] | None = {} if method == "POST" else None
-        self._api.ask(method, path, body, lambda found: self.look(), self._say)
+        self._api.ask(method, path, body, lambda found: self.look(), partial(self._say, key))
 
-    def _show_drafts(self, job: dict[str, Any]) -> None:
+    def _show_drafts(self, key: str, job: dict[str, Any]) -> None:
         def answered(line: dict[str, Any]) -> None:
             answer = (line.get("response") or {}).get("body") or {}
             if texts := texts_behind(answer):
@@ -352,25 +382,29 @@ class JobsPage(PageColumn):
             receipt = fitting(DeepReceipt, (answer.get("timings") or {}).get("deep"))
             why = receipt.reason if receipt is not None else None
             self._say(
+                key,
                 tr("It was answered without drafts: {reason}.", reason=of_data(why))
                 if why
-                else tr("The drafts of this answer were not kept.")
+                else tr("The drafts of this answer were not kept."),
             )
 
-        self._api.ask("GET", f"/v1/files/{job.get('output_file_id')}/content", None, answered, self._say)
+        self._ask_for(key, job.get("output_file_id"), answered)
 
     def _open_chat(self, key: str, job: dict[str, Any]) -> None:
         def answered(line: dict[str, Any]) -> None:
             answer = (line.get("response") or {}).get("body") or {}
-            asked = f"/v1/files/{job.get('input_file_id')}/content"
 
             def opened(line: dict[str, Any]) -> None:
                 self._taken.add(key)
                 self.chat_wanted.emit(_question_of(line), answer, key)
 
-            self._api.ask("GET", asked, None, opened, self._say)
+            self._ask_for(key, job.get("input_file_id"), opened)
 
-        self._api.ask("GET", f"/v1/files/{job.get('output_file_id')}/content", None, answered, self._say)
+        self._ask_for(key, job.get("output_file_id"), answered)
+
+    def _ask_for(self, key: str, file_id: object, done: Callable[[dict[str, Any]], object]) -> None:
+        """Ask for the one line of a file of a job."""
+        self._api.ask("GET", f"/v1/files/{file_id}/content", None, done, partial(self._say, key))
 
     def _choose_place(self, key: str, action: str) -> None:
         job = self._found.get(key) or {}
@@ -387,7 +421,6 @@ class JobsPage(PageColumn):
         """Write what an action of a job is about to ``path``."""
         job = self._found.get(key) or {}
         file_id = job.get("error_file_id" if action == SAVE_ERRORS else "output_file_id")
-        content = f"/v1/files/{file_id}/content"
 
         def write(line: dict[str, Any]) -> None:
             try:
@@ -395,30 +428,38 @@ class JobsPage(PageColumn):
                 self._taken.add(key)
             except OSError as error:
                 self._say(
+                    key,
                     tr(
                         "{path} cannot be written: {strerror}. Choose another place.",
                         path=path,
                         strerror=system_reason(error),
-                    )
+                    ),
                 )
 
-        if action == SAVE_ANSWER:  # the one line of its file
-            self._api.ask("GET", content, None, write, self._say)
+        if action == SAVE_ANSWER:
+            self._ask_for(key, file_id, write)
         else:
-            moving, over, failed, progressed = self._moved(path.name, tr("is being saved"))
+            moving, over, say, progressed = self._moved(path.name, tr("is being saved"), partial(self._say, key))
 
             def saved() -> None:
                 over()
                 if action == SAVE:
                     self._taken.add(key)
 
-            end = self._api.download(content, path, saved, failed, progressed)
+            end = self._api.download(f"/v1/files/{file_id}/content", path, saved, say, progressed)
             if moving in self._moving:
                 self._ends[moving] = end
 
-    def _say(self, sentence: str) -> None:
-        self.problem.say(sentence)
-        self.ensureWidgetVisible(self.problem)
+    def _say(self, key: str, sentence: str) -> None:
+        """Say beside a job what could not be done."""
+        self._problems[key] = sentence
+        self._show()
+        self._go_to(key)
+
+    def _go_to(self, key: str) -> None:
+        if (row := self.rows.rows.get(key)) is not None:
+            announce(row, row.problem.text())
+            QTimer.singleShot(0, row, lambda: self.ensureWidgetVisible(row))  # where it is, the layout says later
 
 
 def _files_in(dragged: QMimeData) -> list[Path]:
@@ -445,7 +486,7 @@ def _is_question(job: dict[str, Any]) -> bool:
 
 
 def job_row(job: dict[str, Any], time_left: str = "", problem: str = "") -> ActionRow:
-    """Return how a batch is shown. ``problem`` is why a question has no answer."""
+    """Return how a batch is shown. ``problem`` is what else went wrong, such as why a question has no answer."""
     n_over, total = _counts(job)
     n_failed = int((job.get("request_counts") or {}).get("failed") or 0)
     status, is_paused = str(job.get("status")), bool(job.get("paused"))
@@ -464,6 +505,7 @@ def job_row(job: dict[str, Any], time_left: str = "", problem: str = "") -> Acti
             time_left,
         )
     errors = ((job.get("errors") or {}).get("data") or [{}])[0]
+    problems = (of_data(str(errors.get("message") or "")), problem)
     return ActionRow(
         str(job["id"]),
         title_of(job),
@@ -471,7 +513,7 @@ def job_row(job: dict[str, Any], time_left: str = "", problem: str = "") -> Acti
         _actions(job, is_open, is_paused),
         share if is_open else None,
         is_calm=is_paused,
-        problem=of_data(str(errors.get("message") or "")) or problem,
+        problem="\n".join(filter(None, problems)),
     )
 
 

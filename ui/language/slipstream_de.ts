@@ -1801,6 +1801,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
+      <source>Something else used this machine meanwhile: drafts alone cannot make such a difference. Race again when it is quiet. {MEASURED}</source>
+      <translation>Etwas anderes hat diese Maschine zugleich benutzt: Entwürfe allein können so viel nicht ausmachen. Lass das Rennen noch einmal laufen, wenn sonst nichts läuft. {MEASURED}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
       <source>{first:.2f}× as fast</source>
       <translation>{first:.2f}× so schnell</translation>
     </message>
@@ -2775,6 +2780,21 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Pages</source>
+      <translation>Seiten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Window</source>
+      <translation>Fenster</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Keyboard shortcuts</source>
+      <translation>Tastenkürzel</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
       <source>Send the message</source>
       <translation>Die Nachricht senden</translation>
     </message>
@@ -2795,16 +2815,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/commands/shortcuts_dialog.py" />
-      <source>Views of the library and the server</source>
-      <translation>Ansichten der Bibliothek und des Servers</translation>
-    </message>
-    <message>
-      <location filename="../../ui/commands/shortcuts_dialog.py" />
-      <source>Next control, or the one before</source>
-      <translation>Nächstes Bedienelement oder das davor</translation>
-    </message>
-    <message>
-      <location filename="../../ui/commands/shortcuts_dialog.py" />
       <source>Rename a chat of the list</source>
       <translation>Einen Chat der Liste umbenennen</translation>
     </message>
@@ -2815,8 +2825,13 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/commands/shortcuts_dialog.py" />
-      <source>Keyboard shortcuts</source>
-      <translation>Tastenkürzel</translation>
+      <source>Views of the library and the server</source>
+      <translation>Ansichten der Bibliothek und des Servers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Next control, or the one before</source>
+      <translation>Nächstes Bedienelement oder das davor</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -5188,6 +5203,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Show the key in this text</source>
+      <translation>Den Schlüssel in diesem Text zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Hide the key in this text</source>
+      <translation>Den Schlüssel in diesem Text verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>What to enter there</source>
       <translation>Was dort einzugeben ist</translation>
     </message>
@@ -6370,18 +6395,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/widgets/fields.py" />
-      <source>Show</source>
-      <translation>Zeigen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/widgets/fields.py" />
       <source>Show the {lower}</source>
       <translation>{lower} zeigen</translation>
     </message>
     <message>
       <location filename="../../ui/widgets/fields.py" />
-      <source>Hide</source>
-      <translation>Verbergen</translation>
+      <source>Hide the {lower}</source>
+      <translation>{lower} verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/widgets/fields.py" />
+      <source>Clear</source>
+      <translation>Leeren</translation>
     </message>
     <message>
       <location filename="../../ui/widgets/page_layout.py" />
@@ -6480,96 +6505,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Search this page</source>
-      <translation>Diese Seite durchsuchen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Command palette</source>
-      <translation>Befehlspalette</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Show or hide the chats</source>
-      <translation>Die Chats zeigen oder verbergen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Show or hide the settings of the chat</source>
-      <translation>Die Einstellungen des Chats zeigen oder verbergen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>New chat beside this one</source>
-      <translation>Neuer Chat neben diesem</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Open a chat beside this one</source>
-      <translation>Einen Chat neben diesem öffnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Go to the other chat</source>
-      <translation>Zum anderen Chat</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Close the chat beside</source>
-      <translation>Den Chat daneben schließen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Undo deleting or archiving a chat</source>
-      <translation>Löschen oder Archivieren eines Chats rückgängig machen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Take a prompt</source>
-      <translation>Einen Prompt nehmen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Larger text</source>
-      <translation>Größerer Text</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Smaller text</source>
-      <translation>Kleinerer Text</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Text of the usual size</source>
-      <translation>Text in üblicher Größe</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Continue a reply that was cut</source>
-      <translation>Eine abgeschnittene Antwort fortsetzen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Edit what was said last</source>
-      <translation>Bearbeiten, was zuletzt gesagt wurde</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Earlier version of a message</source>
-      <translation>Frühere Fassung einer Nachricht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Later version of a message</source>
-      <translation>Spätere Fassung einer Nachricht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Race two ways to answer</source>
-      <translation>Zwei Wege zur Antwort um die Wette</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>{name} answers from now on</source>
       <translation>{name} antwortet ab jetzt</translation>
     </message>
@@ -6615,8 +6550,93 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Page</source>
-      <translation>Seite</translation>
+      <source>Take a prompt</source>
+      <translation>Einen Prompt nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Continue a reply that was cut</source>
+      <translation>Eine abgeschnittene Antwort fortsetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Edit what was said last</source>
+      <translation>Bearbeiten, was zuletzt gesagt wurde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Earlier version of a message</source>
+      <translation>Frühere Fassung einer Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Later version of a message</source>
+      <translation>Spätere Fassung einer Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Race two ways to answer</source>
+      <translation>Zwei Wege zur Antwort um die Wette</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Show or hide the chats</source>
+      <translation>Die Chats zeigen oder verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Show or hide the settings of the chat</source>
+      <translation>Die Einstellungen des Chats zeigen oder verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>New chat beside this one</source>
+      <translation>Neuer Chat neben diesem</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Open a chat beside this one</source>
+      <translation>Einen Chat neben diesem öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Go to the other chat</source>
+      <translation>Zum anderen Chat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Close the chat beside</source>
+      <translation>Den Chat daneben schließen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Undo deleting or archiving a chat</source>
+      <translation>Löschen oder Archivieren eines Chats rückgängig machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Search this page</source>
+      <translation>Diese Seite durchsuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Command palette</source>
+      <translation>Befehlspalette</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Larger text</source>
+      <translation>Größerer Text</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Smaller text</source>
+      <translation>Kleinerer Text</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Text of the usual size</source>
+      <translation>Text in üblicher Größe</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -6640,8 +6660,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Theme: {name}</source>
-      <translation>Farbschema: {name}</translation>
+      <source>Page</source>
+      <translation>Seite</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -6657,6 +6677,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Show the model</source>
       <translation>Modell zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Theme: {name}</source>
+      <translation>Farbschema: {name}</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
@@ -28,7 +28,7 @@ from ui.client.library_link import LibraryLink
 from ui.language import day, of_data, tr
 from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
-from ui.theme.icons import icon
+from ui.theme.icons import set_icon
 from ui.theme.layouts import against_reading, fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel
@@ -71,7 +71,6 @@ class FindView(QWidget):
         self.order.setProperty("kind", "speed")
         self.order.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.order.setLayoutDirection(against_reading())
-        self.order.setIconSize(QSize(12, 12))
         self.order.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.order.setMenu(self._order_menu())
         self.head = ElidedLabel()
@@ -143,7 +142,7 @@ class FindView(QWidget):
         for part in (self.list, self.state, self.pane):
             part.set_palette(palette)
         self.field.set_palette(palette)
-        self.order.setIcon(icon("down", palette.muted, size=12))
+        set_icon(self.order, "down", palette.muted, size=12)
 
     # The list.
 

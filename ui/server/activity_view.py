@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QTimer
@@ -37,16 +38,19 @@ class ActivityView(PageColumn):
     def __init__(self, api: Api, watch: ServerWatch, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._api, self._watch = api, watch
-        self.problem = ProblemLabel()
+        self.problem, self.model_problem = ProblemLabel(), ProblemLabel()
         section = self.add_section(tr("Now"), tr("Who asks, how urgent it is, and how fast the reply comes."))
         section.addWidget(self.problem)
         self.requests = ActionRows(tr("Requests"), tr("Nothing runs or waits."))
-        self.requests.wanted.connect(lambda key, action: self._ask("DELETE", f"/slipstream/requests/{key}"))
+        self.requests.wanted.connect(
+            lambda key, action: self._ask(self.problem, "DELETE", f"/slipstream/requests/{key}")
+        )
         section.addWidget(self.requests)
         section = self.add_section(tr("Models in memory"), tr("A model is loaded as soon as a program asks for it."))
         self.models = ActionRows(tr("Models in memory"), tr("No model is loaded."))
         self.models.wanted.connect(self._on_model_wanted)
         section.addWidget(self.models)
+        section.addWidget(self.model_problem)
         self.model = ChoiceField(tr("Model to load"))
         self.load = QPushButton(tr("Load"))
         self.load.setToolTip(tr("Load this model now"))
@@ -72,7 +76,7 @@ class ActivityView(PageColumn):
         self._timer = QTimer(self, interval=LOG_MS)
         self._timer.timeout.connect(self._look_at_log)
         watch.models_changed.connect(self._show_choices)
-        watch.load_failed.connect(lambda sentence, model: self._say(sentence))
+        watch.load_failed.connect(lambda sentence, model: self._say(self.model_problem, sentence))
         self._show_choices(watch.models)
 
     def look(self) -> None:
@@ -94,12 +98,12 @@ class ActivityView(PageColumn):
         """Draw for another palette, or in another size."""
         self.log.setFixedHeight(scaled(LOG_HEIGHT))
 
-    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> None:
-        self._api.ask(method, path, body, lambda found: self.problem.hide(), self._say)
+    def _ask(self, problem: ProblemLabel, method: str, path: str, body: dict[str, Any] | None = None) -> None:
+        self._api.ask(method, path, body, lambda found: problem.hide(), partial(self._say, problem))
 
-    def _say(self, sentence: str) -> None:
-        self.problem.say(sentence)
-        self.ensureWidgetVisible(self.problem)
+    def _say(self, problem: ProblemLabel, sentence: str) -> None:
+        problem.say(sentence)
+        self.ensureWidgetVisible(problem)
 
     def _show_choices(self, models: tuple[ModelChoice, ...]) -> None:
         chosen = self.model.currentText()
@@ -112,11 +116,11 @@ class ActivityView(PageColumn):
         if action == CANCEL:
             self._watch.cancel_load()
         else:
-            self._ask("POST", "/slipstream/unload", {"model": model})
+            self._ask(self.model_problem, "POST", "/slipstream/unload", {"model": model})
 
     def _on_load(self) -> None:
         if self.model.currentText():
-            self._watch.load(self.model.currentText(), self.problem.hide)
+            self._watch.load(self.model.currentText(), self.model_problem.hide)
 
     def _look_at_log(self) -> None:
         if self._api.is_connected:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QMimeData, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
@@ -18,11 +18,11 @@ from ui.language import day, tr
 from ui.platform.desktop_notices import has_tray
 from ui.server.endpoint import Endpoint, EndpointState
 from ui.server.snippets import Address, snippets
-from ui.theme.layouts import fill
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.fields import CheckField, ChoiceField, CopyLine, FieldGrid, WholeField
+from ui.widgets.fields import CheckField, ChoiceField, CopyLine, Eye, FieldGrid, WholeField
 from ui.widgets.icon_button import TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, plain_label
@@ -33,6 +33,7 @@ LAN = tr(
     "this only in a network that you trust."
 )
 PORT_WIDTH = 76
+HIDDEN = "•" * 12  # in place of a key
 _LINES = 16  # of a snippet that are shown at once: as many as the second longest has
 
 
@@ -109,13 +110,12 @@ class ConnectView(PageColumn):
         self.copy = TextButton(tr("Copy"), tr("Copy this text"))
         self.copy.setToolTip(tr("Copy this text"))
         self.copy.clicked.connect(self._on_copy)
-        row = QHBoxLayout()
-        row.addWidget(self.client)
-        row.addStretch()
-        row.addWidget(self.copy)
+        self.eye = Eye(tr("Show the key in this text"), tr("Hide the key in this text"))
+        self.eye.changed.connect(self._show_snippet)
+        row = fill(QHBoxLayout(), self.client, STRETCH, self.eye, self.copy)
         self.place = plain_label(tone="caption")
         self.place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.text = QPlainTextEdit(readOnly=True)
+        self.text = _Snippet(readOnly=True)
         self.text.setObjectName("snippet")
         self.text.setAccessibleName(tr("What to enter there"))
         self.text.setTabChangesFocus(True)
@@ -157,7 +157,7 @@ class ConnectView(PageColumn):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette."""
-        for line in (self.address, self.outside, self.key):
+        for line in (self.address, self.outside, self.key, self.eye):
             line.set_palette(palette)
         self.port.setFixedWidth(scaled(PORT_WIDTH))
         self._fit_text()
@@ -247,13 +247,16 @@ class ConnectView(PageColumn):
     def _show_snippet(self) -> None:
         state, server = self._endpoint.state, self._watch.state
         url = state.urls[0] if state.urls else f"http://127.0.0.1:{state.port}"
-        to = Address(url, state.key or "KEY", server.model or "MODEL", server.n_ctx or 4_096)
+        self.text.key = state.key or "KEY"
+        key = HIDDEN if state.key and not self.eye.shows else self.text.key
+        to = Address(url, key, server.model or "MODEL", server.n_ctx or 4_096)
         shown = snippets(to)[max(0, self.client.currentIndex())]
         self.place.setText(
             shown.place if state.is_open else tr("Switch the server on first. {place}", place=shown.place)
         )
         self.copy.setEnabled(state.is_open)
         text = shown.text.rstrip()  # the end of its last line would be seen as an empty one
+        self.eye.setVisible(bool(state.key) and key in text)  # some ask for the key themselves
         if self.text.toPlainText() != text:
             self.text.setPlainText(text)
             self._fit_text()
@@ -265,7 +268,7 @@ class ConnectView(PageColumn):
         self.text.setFixedHeight(round(n_lines * line) + 2 * Space.M)
 
     def _on_copy(self) -> None:
-        QGuiApplication.clipboard().setText(self.text.toPlainText())
+        QGuiApplication.clipboard().setText(self.text.toPlainText().replace(HIDDEN, self.text.key))
         self.copy.say(tr("Copied"))
 
     # The keys.
@@ -305,6 +308,21 @@ class ConnectView(PageColumn):
 
     def _say_key_problem(self, sentence: str) -> None:
         self.key_problem.say(sentence)
+
+
+class _Snippet(QPlainTextEdit):
+    """A text in which the key may be hidden; what is copied of it has the key."""
+
+    key = ""
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        # Qt's own is filled: the clipboard outlives Python at exit.
+        copied = super().createMimeDataFromSelection()
+        text = copied.text().replace(HIDDEN, self.key)
+        for name in copied.formats():
+            copied.removeFormat(name)
+        copied.setText(text)
+        return copied
 
 
 def _key_row(key: dict[str, Any]) -> ActionRow:

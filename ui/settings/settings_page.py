@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
@@ -33,7 +33,7 @@ from ui.settings.window_settings import WindowSettings
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
 from ui.theme.layouts import fill
-from ui.theme.text_size import PERCENTS
+from ui.theme.text_size import PERCENTS, scaled
 from ui.theme.tokens import ACCENTS, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.fields import ChoiceField, SearchField
@@ -51,6 +51,7 @@ ACCENT_NAMES = {
     "Teal": tr("Teal"), "Blue": tr("Blue"), "Violet": tr("Violet"), "Rose": tr("Rose"), "Amber": tr("Amber"),
     "Graphite": tr("Graphite"),
 }  # fmt: skip
+DOT = 16  # pixels of the colour of an accent
 PRIVACY = tr(
     "Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub "
     "when you search or download, and other servers only where you add one. Links open in your browser after a "
@@ -159,7 +160,7 @@ class SettingsPage(QWidget):
 
     def _add_looks(self) -> None:
         looks, appearance = self._section(tr("Appearance")), self._appearance
-        dots = [icon("dot", colours[appearance.palette.is_dark], size=16) for colours in ACCENTS.values()]
+        dots = [icon("dot", colours[appearance.palette.is_dark], size=DOT) for colours in ACCENTS.values()]
         self.theme = choice(THEMES, appearance.choice.value, lambda value: self._look("theme", value))
         self.accent = choice(
             list(ACCENT_NAMES.items()), appearance.accent, lambda value: self._look("accent", value), dots
@@ -309,7 +310,9 @@ class SettingsPage(QWidget):
         self.state.set_palette(palette)
         self.search.set_palette(palette)
         for at, colours in enumerate(ACCENTS.values()):
-            self.accent.setItemIcon(at, icon("dot", colours[palette.is_dark], size=16))
+            self.accent.setItemIcon(at, icon("dot", colours[palette.is_dark], size=DOT))
+        for field in self.findChildren(ChoiceField):  # all are as wide as if they had icons
+            field.setIconSize(QSize(scaled(DOT), scaled(DOT)))
 
     def look(self) -> None:
         """Ask again for what can change behind the page's back: folders."""

@@ -1,12 +1,16 @@
-"""The icons: simple line drawings on a grid of 24, in any colour."""
+"""The icons: simple line drawings on a grid of 24, in any colour; they grow with the text."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from PySide6.QtCore import QByteArray, QRectF, Qt
+from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
 from PySide6.QtGui import QGuiApplication, QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QAbstractButton
+
+from ui.theme.text_size import scaled
+from ui.theme.tokens import ICON
 
 _DRAWINGS = {
     "sidebar": "M4 5h16v14H4z M9.5 5v14",
@@ -49,6 +53,9 @@ _DRAWINGS = {
     "pin": "M9 4h6l-.8 6 3 3.2H6.8l3-3.2z M12 13.5V20",
     "folder": "M3.5 6.5h6l2 2.5h9v10h-17z",
     "archive": "M4 5h16v4H4z M5.5 9v10.5h13V9 M10 12.5h4",
+    "eye": "M3 12c2.4-4.4 5.4-6.5 9-6.5s6.6 2.1 9 6.5c-2.4 4.4-5.4 6.5-9 6.5s-6.6-2.1-9-6.5z "
+    "M12 9.2a2.8 2.8 0 1 0 0 5.6a2.8 2.8 0 1 0 0-5.6z",
+    "eye-off": "M3 12c2.4-4.4 5.4-6.5 9-6.5s6.6 2.1 9 6.5c-2.4 4.4-5.4 6.5-9 6.5s-6.6-2.1-9-6.5z M5 19.5L19 4.5",
     "stream": "M3.5 8.5c3-3 6 3 9 0s5-2 8 0 M3.5 13.5c3-3 6 3 9 0s5-2 8 0",
 }
 _FILLED = {
@@ -71,8 +78,8 @@ def svg(name: str, colour: str) -> bytes:
 
 
 def pixmap(name: str, colour: str, size: int, ratio: float) -> QPixmap:
-    """Draw an icon, ``size`` logical pixels wide; mirrored where one reads from right to left."""
-    return _pixmap(name, colour, size, ratio, name in _MIRRORED and QGuiApplication.isRightToLeft())
+    """Draw an icon, ``size`` of the design's pixels wide; mirrored where one reads from right to left."""
+    return _pixmap(name, colour, scaled(size), ratio, name in _MIRRORED and QGuiApplication.isRightToLeft())
 
 
 @lru_cache(maxsize=256)
@@ -89,15 +96,21 @@ def _pixmap(name: str, colour: str, size: int, ratio: float, is_mirrored: bool) 
     return image
 
 
-def icon(name: str, colour: str, disabled: str | None = None, size: int = 20) -> QIcon:
+def icon(name: str, colour: str, disabled: str | None = None, size: int = ICON) -> QIcon:
     """Return an icon in ``colour``, and in ``disabled`` where it cannot be used."""
     ratio = QGuiApplication.primaryScreen().devicePixelRatio() if QGuiApplication.primaryScreen() else 1.0
-    return _icon(name, colour, disabled, size, ratio, QGuiApplication.isRightToLeft())
+    return _icon(name, colour, disabled, scaled(size), ratio, name in _MIRRORED and QGuiApplication.isRightToLeft())
 
 
 @lru_cache(maxsize=256)
 def _icon(name: str, colour: str, disabled: str | None, size: int, ratio: float, is_mirrored: bool) -> QIcon:
-    made = QIcon(pixmap(name, colour, size, ratio))
+    made = QIcon(_pixmap(name, colour, size, ratio, is_mirrored))
     if disabled:
-        made.addPixmap(pixmap(name, disabled, size, ratio), QIcon.Mode.Disabled)
+        made.addPixmap(_pixmap(name, disabled, size, ratio, is_mirrored), QIcon.Mode.Disabled)
     return made
+
+
+def set_icon(button: QAbstractButton, name: str, colour: str, disabled: str | None = None, size: int = ICON) -> None:
+    """Put an icon on a button, as large as it is drawn."""
+    button.setIconSize(QSize(scaled(size), scaled(size)))
+    button.setIcon(icon(name, colour, disabled, size))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from string import Template
 
-from ui.theme.tokens import Corner, Palette, Space, Type, sized
+from ui.theme.tokens import AROUND_ICON, ICON, Corner, Palette, Space, Type, sized
 
+BOX = 15  # pixels of a box to tick
 _SHEET = Template("""
 * { outline: none; }
 QToolTip { background: $raised; color: $text; border: 1px solid $border; padding: 5px 8px; font-size: ${caption}px; }
@@ -57,11 +58,11 @@ QToolButton::menu-indicator { image: none; width: 0; }
 QToolButton[kind="picker"] { font-size: ${body}px; font-weight: 600; padding: 4px 8px; color: $text; }
 QToolButton[kind="speed"] { font-size: ${caption}px; color: $muted; padding: 2px 6px; }
 QToolButton[kind="speed"]:hover { color: $text; }
-QToolButton[kind="send"] { background: $accent; border-radius: 16px; }
+QToolButton[kind="send"] { background: $accent; border-radius: ${round}px; }
 QToolButton[kind="send"]:hover { background: $accent_hover; }
 QToolButton[kind="send"]:disabled { background: $bubble; }
 QToolButton[kind="send"]:focus { border-color: $text; }
-QToolButton[kind="round"] { background: $raised; border: 1px solid $border_strong; border-radius: 17px; }
+QToolButton[kind="round"] { background: $raised; border: 1px solid $border_strong; border-radius: ${round}px; }
 QToolButton[kind="round"]:hover { background: $hover; }
 QToolButton[kind="round"]:focus { border: 2px solid $focus; }
 
@@ -115,7 +116,8 @@ QComboBox QAbstractItemView { background: $raised; color: $text; border: 1px sol
     selection-background-color: $hover; selection-color: $text; padding: 4px; }
 QCheckBox { border: 2px solid transparent; border-radius: ${corner_s}px; padding: 3px 2px; spacing: 8px; }
 QCheckBox:disabled { color: $muted; }
-QCheckBox::indicator { width: 15px; height: 15px; border: 1px solid $muted; border-radius: 4px; background: $raised; }
+QCheckBox::indicator { width: ${box}px; height: ${box}px; border: 1px solid $muted; border-radius: 4px;
+    background: $raised; }
 QCheckBox::indicator:checked { background: $accent; border-color: $accent; }
 QCheckBox::indicator:disabled { background: $panel; border-color: $border; }
 QCheckBox::indicator:checked:disabled { background: $muted; border-color: $muted; }
@@ -133,7 +135,7 @@ QToolButton[kind="chip"]:hover { background: transparent; }
 #tickList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px; }
 #tickList::item { padding: 5px 4px; color: $text; border-radius: ${corner_s}px; }
 #tickList::item:hover, #tickList::item:selected { background: $hover; color: $text; }
-#tickList::indicator { width: 15px; height: 15px; border: 1px solid $muted; border-radius: 4px; }
+#tickList::indicator { width: ${box}px; height: ${box}px; border: 1px solid $muted; border-radius: 4px; }
 #tickList::indicator:checked { background: $accent; border-color: $accent; }
 
 QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${large}px;
@@ -168,7 +170,7 @@ QMenu::item { padding: 7px 12px; padding-$end: 26px; border-radius: ${corner_s}p
 QMenu::item:selected { background: $hover; }
 QMenu::item:disabled { color: $muted; }
 QMenu::separator { height: 1px; background: $border; margin: 5px 8px; }
-QMenu::indicator { width: 14px; height: 14px; $start: 8px; }
+QMenu::indicator { width: ${box}px; height: ${box}px; $start: 8px; }
 QMenu::item:checked { font-weight: 600; }
 
 QSlider:horizontal { min-height: 20px; }
@@ -212,7 +214,7 @@ def stylesheet(palette: Palette, percent: int = 100, mono: str = "monospace", is
     ``mono`` is the family for code. ``is_mirrored``: the window is read from right to left.
     """
     texts = {"caption": Type.CAPTION, "body": Type.BODY, "large": Type.LARGE, "title": Type.TITLE, "hero": Type.HERO}
-    sizes = {
+    sizes: dict[str, object] = {
         "corner_s": Corner.S,
         "corner_m": Corner.M,
         "corner_l": Corner.L,
@@ -221,5 +223,6 @@ def stylesheet(palette: Palette, percent: int = 100, mono: str = "monospace", is
         "start": "right" if is_mirrored else "left",
         "end": "left" if is_mirrored else "right",
     }
+    sizes |= {"box": sized(BOX, percent), "round": (sized(ICON, percent) + AROUND_ICON) // 2}
     scaled = {name: sized(pixels, percent) for name, pixels in texts.items()}
     return _SHEET.substitute(asdict(palette), **sizes, **scaled)

@@ -230,6 +230,8 @@ class Corner:
     L = 16
 
 
+ICON = 20  # pixels of the usual icon on a button
+AROUND_ICON = 12  # of a button beside its icon, both sides together
 TAB_WIDTH = 32  # four letters of code
 COLUMN = 760  # widest line of the chat, for reading
 SIDEBAR = 268

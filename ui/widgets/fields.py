@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QAction,
     QGuiApplication,
     QKeyEvent,
     QPainter,
@@ -12,6 +11,7 @@ from PySide6.QtGui import (
     QPalette,
     QPen,
     QPolygonF,
+    QResizeEvent,
     QValidator,
     QWheelEvent,
 )
@@ -35,12 +35,14 @@ from PySide6.QtWidgets import (
 )
 
 from ui.language import tr
-from ui.theme.icons import icon
+from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
+from ui.theme.text_size import scaled
 from ui.theme.tokens import Corner, Palette, Space
-from ui.widgets.icon_button import IconButton, TextButton
+from ui.widgets.icon_button import IconButton
 
 _MARGIN = 8
+_SEARCH = 16  # pixels of the icon
 LABELS = 84  # pixels, the longest word before a field
 
 
@@ -53,9 +55,13 @@ class SearchField(QLineEdit):
         super().__init__(parent)
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
-        self.setClearButtonEnabled(True)
-        self._icon = QAction(self)
-        self.addAction(self._icon, QLineEdit.ActionPosition.LeadingPosition)
+        # Qt's own icons in a field do not grow with the text.
+        self._icon, self.clear_button = QLabel(self), IconButton("close", tr("Clear"), self, size=12)
+        self._icon.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.clear_button.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # for the keyboard there is Escape
+        self.clear_button.clicked.connect(self.clear)
+        self.clear_button.hide()
+        self.textChanged.connect(lambda text: self.clear_button.setVisible(bool(text)))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Let keys lead on from here."""
@@ -67,11 +73,25 @@ class SearchField(QLineEdit):
             super().keyPressEvent(event)
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw the icons for another palette."""
-        self._icon.setIcon(icon("search", palette.muted, size=16))
-        clear = self.findChild(QAction, "_q_qlineeditclearaction")  # Qt's own is black on dark ground too
-        if clear is not None:
-            clear.setIcon(icon("close", palette.muted, size=16))
+        """Draw the icons for another palette, and in another size."""
+        self._icon.setPixmap(pixmap("search", palette.muted, _SEARCH, self.devicePixelRatioF()))
+        self.clear_button.set_palette(palette)
+        self._place_icons()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the icons at both ends."""
+        super().resizeEvent(event)
+        self._place_icons()
+
+    def _place_icons(self) -> None:
+        side, clear = scaled(_SEARCH), self.clear_button
+        icon = QRect(_MARGIN, (self.height() - side) // 2, side, side)
+        end = QRect(QPoint(self.width() - clear.width() - 2, (self.height() - clear.height()) // 2), clear.size())
+        for part, place in ((self._icon, icon), (clear, end)):
+            part.setGeometry(QStyle.visualRect(self.layoutDirection(), self.rect(), place))
+        begin = side + _MARGIN // 2
+        is_from_left = self.layoutDirection() is Qt.LayoutDirection.LeftToRight
+        self.setTextMargins(*((begin, 0, side, 0) if is_from_left else (side, 0, begin, 0)))
 
 
 class DecimalField(QDoubleSpinBox):
@@ -141,7 +161,7 @@ def _place_text(field: QAbstractSpinBox) -> None:
         field.lineEdit().setGeometry(place)
 
 
-_ARROW = 4.0
+_ARROW = 4
 _FROM_END = 15
 
 
@@ -167,7 +187,8 @@ class ChoiceField(QComboBox):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(self.palette().color(QPalette.ColorRole.PlaceholderText), 1.6))
-        points = (QPointF(x - _ARROW, y - _ARROW / 2), QPointF(x, y + _ARROW / 2), QPointF(x + _ARROW, y - _ARROW / 2))
+        side = scaled(_ARROW)
+        points = (QPointF(x - side, y - side / 2), QPointF(x, y + side / 2), QPointF(x + side, y - side / 2))
         painter.drawPolyline(QPolygonF(points))
         painter.end()
 
@@ -219,7 +240,7 @@ def _draw_tick(painter: QPainter, box: QRect) -> None:
     points = [QPointF(box.x() + x * box.width(), box.y() + y * box.height()) for x, y in places]
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(QGuiApplication.palette().color(QPalette.ColorRole.Base), 2.0))
+    painter.setPen(QPen(QGuiApplication.palette().color(QPalette.ColorRole.Base), scaled(2)))
     painter.drawPolyline(QPolygonF(points))
     painter.restore()
 
@@ -247,6 +268,22 @@ class FieldGrid(QGridLayout):
         return label
 
 
+class Eye(IconButton):
+    """A button that shows a secret and hides it again; ``show`` and ``hide`` are its names meanwhile."""
+
+    changed = Signal(bool)  # whether the secret is shown now
+
+    def __init__(self, show: str, hide: str) -> None:
+        super().__init__("eye", show, size=16)
+        self._names, self.shows = (show, hide), False
+        self.clicked.connect(self._on_clicked)
+
+    def _on_clicked(self) -> None:
+        self.shows = not self.shows
+        self.show_as("eye-off" if self.shows else "eye", self._names[self.shows])
+        self.changed.emit(self.shows)
+
+
 class CopyLine(QWidget):
     """Shows ``name`` as text that can be selected, with a button that copies it; a secret is hidden until asked for."""
 
@@ -256,13 +293,13 @@ class CopyLine(QWidget):
         self.field.setAccessibleName(name)
         self.copy = IconButton("copy", tr("Copy the {lower}", lower=name.lower()), size=16)
         self.copy.clicked.connect(self._on_copy)
-        self.reveal = TextButton(tr("Show"), tr("Show the {lower}", lower=name.lower()))
-        self.reveal.clicked.connect(self._on_reveal)
+        self.eye = Eye(tr("Show the {lower}", lower=name.lower()), tr("Hide the {lower}", lower=name.lower()))
+        self.eye.changed.connect(self._show_secret)
         if not is_secret:
-            self.reveal.hide()
+            self.eye.hide()
         else:
-            self.field.setEchoMode(QLineEdit.EchoMode.Password)
-        fill(QHBoxLayout(self), (self.field, 1), self.reveal, self.copy, spacing=Space.XS, margins=0)
+            self._show_secret(False)
+        fill(QHBoxLayout(self), (self.field, 1), self.eye, self.copy, spacing=Space.XS, margins=0)
 
     def show_text(self, text: str) -> None:
         """Show another text, from its beginning."""
@@ -271,15 +308,14 @@ class CopyLine(QWidget):
             self.field.setCursorPosition(0)
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw the icon for another palette."""
+        """Draw the icons for another palette."""
+        self.eye.set_palette(palette)
         self.copy.set_palette(palette)
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.field.text())
         self.copy.say_done(tr("Copied"))
 
-    def _on_reveal(self) -> None:
-        is_hidden = self.field.echoMode() == QLineEdit.EchoMode.Password
+    def _show_secret(self, is_shown: bool) -> None:
         modes = QLineEdit.EchoMode
-        self.field.setEchoMode(modes.Normal if is_hidden else modes.Password)
-        self.reveal.setText(tr("Hide") if is_hidden else tr("Show"))
+        self.field.setEchoMode(modes.Normal if is_shown else modes.Password)

@@ -30,8 +30,11 @@ class NoteCard(QFrame):
             self.button.hide()
         self.hide()
 
-    def say(self, words: str) -> None:
-        """Show these words, or nothing where there are none."""
+    def say(self, words: str, kind: str = "") -> None:
+        """Show these words, or nothing where there are none; ``kind`` is another one from now on."""
+        if kind and kind != self.objectName():
+            self.setObjectName(kind)
+            self.style().polish(self)
         is_new = self.isHidden()
         self.words.setText(words)
         self.setVisible(bool(words))

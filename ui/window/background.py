@@ -74,13 +74,15 @@ class Background(QObject):
             self._tell(tr("A tool waits for your permission"), chat.title, lambda: self.chat_wanted.emit(chat.id))
         self._asked |= waiting
 
-    def on_downloads(self, downloads: tuple[Download, ...]) -> None:
-        """Take the list of downloads; tell of those that have ended since the last one."""
+    def on_downloads(self, downloads: tuple[Download, ...], is_first: bool) -> None:
+        """Take the list of downloads; tell of those that have ended since the last one.
+
+        One may have ended before it was ever seen at work. ``is_first``: what has ended there is no news.
+        """
+        before, self._phases = self._phases, {one.number: one.phase for one in downloads}
         for one in downloads:
-            before = self._phases.get(one.number)
-            self._phases[one.number] = one.phase
-            if before in (None, one.phase):
-                continue  # what had ended before is no news
+            if is_first or before.get(one.number) == one.phase:
+                continue
             if one.phase is DownloadPhase.DONE:
                 words = tr("{repo_id} can be used.", repo_id=one.repo_id)
                 self._tell(tr("The download is complete"), words, self.downloads_wanted.emit)

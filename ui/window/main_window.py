@@ -58,7 +58,7 @@ from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
 from ui.commands.command import Command
 from ui.commands.command_palette import CommandPalette
-from ui.commands.shortcuts_dialog import ShortcutsDialog
+from ui.commands.shortcuts_dialog import IN_CHAT, ON_CHATS, ON_PAGES, ON_WINDOW, ShortcutsDialog
 from ui.gauges.speed_bar import SpeedBar
 from ui.jobs.jobs_page import JobsPage
 from ui.language import day, tr
@@ -209,7 +209,7 @@ class MainWindow(QMainWindow):
         api.asks_for_drafted = self._tints_drafts
         self.palette_card = CommandPalette(self)
         self._offer_new_models: Callable[[], object] = lambda: None
-        self.commands = self._made_commands()
+        self._commands = self._made_commands()
         self._lay_out()
         self._connect_signals()
         self._add_shortcuts()
@@ -296,7 +296,9 @@ class MainWindow(QMainWindow):
         self.desk.running_changed.connect(self.background.on_running)
         self.desk.answered.connect(self.background.on_answered)
         self.desk.called.connect(self.background.on_called)
-        self.link.downloads_changed.connect(self.background.on_downloads)
+        self.link.downloads_changed.connect(
+            lambda downloads: self.background.on_downloads(downloads, is_first=not self.link.knows_downloads)
+        )
         self.background.notices.opened.connect(self.bring_forward)
         self.background.chat_wanted.connect(self._on_told_chat)
         self.background.downloads_wanted.connect(self._on_told_download)
@@ -363,58 +365,71 @@ class MainWindow(QMainWindow):
         if not is_other or self.tuning.isHidden():
             self.toggle_panel()
 
-    def _made_commands(self) -> tuple[Command, ...]:
-        """Return what can be done by name anywhere in the window, with its keys."""
-        return (
-            Command(tr("New chat"), self._on_new_chat, ("Ctrl+N",)),
-            Command(tr("Search this page"), self._focus_search, ("Ctrl+F",)),
-            Command(tr("Command palette"), self.open_palette, ("Ctrl+K",)),
-            *(Command(name, partial(self.show_page, page), (key,), tr("Page")) for page, name, key in named_pages()),
-            Command(tr("Find models"), self._find_models, kind=tr("Page")),
-            Command(tr("Show or hide the chats"), self.toggle_sidebar, ("Ctrl+B",)),
-            Command(tr("Show or hide the settings of the chat"), self.toggle_panel, ("Ctrl+.",)),
-            Command(tr("New chat beside this one"), partial(self.open_beside, None), ("Ctrl+Shift+N",)),
-            Command(tr("Open a chat beside this one"), self.open_beside_palette),
-            Command(tr("Go to the other chat"), self._switch_chats, ("F6",)),
-            Command(tr("Close the chat beside"), self.chats.close_beside, ("Ctrl+Shift+W",)),
-            Command(tr("Undo deleting or archiving a chat"), self.undo, ("Ctrl+Z",)),
-            Command(tr("Import chats…"), partial(self._with_chats, self.history.import_chats)),
-            Command(tr("Export all chats…"), partial(self._with_chats, self.history.export_all)),
-            Command(tr("Attach files"), self._with_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
-            Command(tr("Take a prompt"), self._offer_prompts, ("Ctrl+P",)),
-            Command(tr("Prompts"), self.prompt_menu.manage),
-            Command(tr("MCP servers"), self.show_tools),
-            Command(tr("Larger text"), partial(self.step_text, 1), ("Ctrl++", "Ctrl+=")),
-            Command(tr("Smaller text"), partial(self.step_text, -1), ("Ctrl+-",)),
-            Command(tr("Text of the usual size"), partial(self.resize_text, USUAL), ("Ctrl+0",)),
-            *(
-                Command(tr("Theme: {name}", name=name), partial(self.choose_theme, ThemeChoice(value)))
-                for value, name in THEMES
+    def _made_commands(self) -> dict[str, tuple[Command, ...]]:
+        """Return what can be done by name anywhere in the window, with its keys, by what it is about."""
+        return {
+            IN_CHAT: (
+                Command(tr("New chat"), self._on_new_chat, ("Ctrl+N",)),
+                Command(tr("Attach files"), self._with_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
+                Command(tr("Take a prompt"), self._offer_prompts, ("Ctrl+P",)),
+                Command(tr("Answer again"), self._with_page(lambda page: page.transcript.answer_again()), ("Ctrl+R",)),
+                Command(
+                    tr("Continue a reply that was cut"),
+                    self._with_page(lambda page: page.transcript.continue_last()),
+                    ("Ctrl+Shift+R",),
+                ),
+                Command(
+                    tr("Edit what was said last"),
+                    self._with_page(lambda page: page.transcript.edit_last()),
+                    ("Ctrl+E",),
+                ),
+                Command(
+                    tr("Earlier version of a message"),
+                    self._with_page(lambda page: page.transcript.step_version(-1)),
+                    ("Alt+Left",),
+                ),
+                Command(
+                    tr("Later version of a message"),
+                    self._with_page(lambda page: page.transcript.step_version(1)),
+                    ("Alt+Right",),
+                ),
+                Command(tr("Tint drafted words"), lambda: self.tint_drafts(not self._tints_drafts), ("Ctrl+Shift+D",)),
+                Command(tr("Race two ways to answer"), self.open_race),
+                Command(tr("Prompts"), self.prompt_menu.manage),
+                Command(tr("MCP servers"), self.show_tools),
             ),
-            Command(tr("Answer again"), self._with_page(lambda page: page.transcript.answer_again()), ("Ctrl+R",)),
-            Command(
-                tr("Continue a reply that was cut"),
-                self._with_page(lambda page: page.transcript.continue_last()),
-                ("Ctrl+Shift+R",),
+            ON_CHATS: (
+                Command(tr("Show or hide the chats"), self.toggle_sidebar, ("Ctrl+B",)),
+                Command(tr("Show or hide the settings of the chat"), self.toggle_panel, ("Ctrl+.",)),
+                Command(tr("New chat beside this one"), partial(self.open_beside, None), ("Ctrl+Shift+N",)),
+                Command(tr("Open a chat beside this one"), self.open_beside_palette),
+                Command(tr("Go to the other chat"), self._switch_chats, ("F6",)),
+                Command(tr("Close the chat beside"), self.chats.close_beside, ("Ctrl+Shift+W",)),
+                Command(tr("Undo deleting or archiving a chat"), self.undo, ("Ctrl+Z",)),
+                Command(tr("Import chats…"), partial(self._with_chats, self.history.import_chats)),
+                Command(tr("Export all chats…"), partial(self._with_chats, self.history.export_all)),
             ),
-            Command(
-                tr("Edit what was said last"), self._with_page(lambda page: page.transcript.edit_last()), ("Ctrl+E",)
+            ON_PAGES: (
+                *(
+                    Command(name, partial(self.show_page, page), (key,), tr("Page"))
+                    for page, name, key in named_pages()
+                ),
+                Command(tr("Find models"), self._find_models, kind=tr("Page")),
+                Command(tr("Search this page"), self._focus_search, ("Ctrl+F",)),
             ),
-            Command(
-                tr("Earlier version of a message"),
-                self._with_page(lambda page: page.transcript.step_version(-1)),
-                ("Alt+Left",),
+            ON_WINDOW: (
+                Command(tr("Command palette"), self.open_palette, ("Ctrl+K",)),
+                Command(tr("Larger text"), partial(self.step_text, 1), ("Ctrl++", "Ctrl+=")),
+                Command(tr("Smaller text"), partial(self.step_text, -1), ("Ctrl+-",)),
+                Command(tr("Text of the usual size"), partial(self.resize_text, USUAL), ("Ctrl+0",)),
+                *(
+                    Command(tr("Theme: {name}", name=name), partial(self.choose_theme, ThemeChoice(value)))
+                    for value, name in THEMES
+                ),
+                Command(tr("Keyboard shortcuts"), self.show_shortcuts, ("F1", "Ctrl+/")),
+                Command(tr("Quit"), self.quit, ("Ctrl+Q",)),
             ),
-            Command(
-                tr("Later version of a message"),
-                self._with_page(lambda page: page.transcript.step_version(1)),
-                ("Alt+Right",),
-            ),
-            Command(tr("Race two ways to answer"), self.open_race),
-            Command(tr("Tint drafted words"), lambda: self.tint_drafts(not self._tints_drafts), ("Ctrl+Shift+D",)),
-            Command(tr("Keyboard shortcuts"), self.show_shortcuts, ("F1", "Ctrl+/")),
-            Command(tr("Quit"), self.quit, ("Ctrl+Q",)),
-        )
+        }
 
     def bring_forward(self) -> None:
         """Show the window in front of others."""
@@ -430,6 +445,11 @@ class MainWindow(QMainWindow):
     def _on_told_download(self) -> None:
         self.bring_forward()
         self._show_library(DOWNLOADS)
+
+    @property
+    def commands(self) -> list[Command]:
+        """All that can be done by name anywhere in the window."""
+        return [command for group in self._commands.values() for command in group]
 
     def _add_shortcuts(self) -> None:
         for command in self.commands:
@@ -506,7 +526,7 @@ class MainWindow(QMainWindow):
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""
-        ShortcutsDialog(self.commands, self).open()
+        ShortcutsDialog(self._commands, self).open()
 
     # The pages.
 

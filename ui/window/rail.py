@@ -12,7 +12,7 @@ from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import style_as
 
-WIDTH = 52
+AROUND = 20  # pixels beside a button, both sides together
 # Each with its name and its keys.
 PAGES = {
     "chat": (tr("Chat"), "Ctrl+Shift+C"),
@@ -43,7 +43,6 @@ class NavigationRail(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("rail")
-        self.setFixedWidth(WIDTH)
         self.buttons = {page: _PageButton(page, _tip(page)) for page in PAGES}
         column = fill(QVBoxLayout(self), spacing=Space.XS, margins=Space.S)
         above, below = QVBoxLayout(), QVBoxLayout()
@@ -66,6 +65,7 @@ class NavigationRail(QFrame):
         """Draw the icons for another palette."""
         for button in self.buttons.values():
             button.set_palette(palette)
+        self.setFixedWidth(self.buttons["chat"].width() + AROUND)
 
 
 class _PageButton(IconButton):

@@ -273,7 +273,7 @@ def test_times_are_read_in_any_unit() -> None:
 
 OURS = Chat(1, "Foxes: a/b", 5, 10, ChatSettings(model="ember", system_prompt="Be brief."), 13)
 FILE = Attachment("a.txt", 3, (Part("lines 1–1", "abc"),))
-CALL = ToolCall("0-0-a", "wiki_find", '{"word": "fox"}', "wiki", "find", "Vulpes", CallStatus.DONE)
+CALL = ToolCall("0-0-a", "wiki_find", '{"word": "fox"}', "wiki", "find", "Vulpes", CallStatus.DONE, at=10)
 SAID = [
     Message(11, 1, None, Role.USER, "What is a fox?", 5, attachments=(FILE,)),
     Message(12, 1, 11, Role.ASSISTANT, "A canine.", 6, Status.STOPPED, timings=Timings(decode_tokens=9)),
@@ -319,6 +319,7 @@ def test_markdown_shows_the_branch_that_is_shown(exchange: Exchange, run, tmp_pa
         "Hm.",
         "<summary>Tool find</summary>",
         '{"word": "fox"}\n\nVulpes',
+        "An animal \n\n<details><summary>Tool",  # where it was called
         "🦊",
     ):
         assert piece in text
@@ -392,7 +393,9 @@ def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindo
     assert history.note.words.text() == "The import was stopped. What was imported until then is kept."
     (tmp_path / "broken.json").write_bytes(b"[1, 2")
     history.import_wanted.emit(tmp_path / "broken.json")
+    calm = history.note.grab().toImage().pixelColor(12, 12)
     qtbot.waitUntil(lambda: "neither JSON" in history.note.words.text())
+    assert history.note.grab().toImage().pixelColor(12, 12) != calm, "it is seen that it failed"
     history.note.button.click()  # another file
     (dialog,) = window.findChildren(QFileDialog)
     dialog.fileSelected.emit(str(tmp_path / "conversations.json"))

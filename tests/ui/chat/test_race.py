@@ -59,6 +59,11 @@ def test_both_answer_the_same_prompt_and_the_faster_one_wins(
     assert not QImage(str(tmp_path / "race.png")).isNull()
     race.save_to(str(tmp_path / "nowhere" / "race.png"))
     assert "cannot be saved" in race.problem.text()
+    server.timings = server.timings | {"accepted_tokens": 1, "drafted_tokens": 1}
+    race.start.click()
+    qtbot.waitUntil(race.save.isEnabled)
+    assert [lane.words.text() for lane in race.lanes] == ["", ""], "one token is not worth that much"
+    assert race.note.text().startswith("Something else used this machine")
 
 
 @pytest.mark.parametrize("order", [0, 1], ids=["in turns", "at once"])

@@ -10,6 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QWidget
 
 from tests.support.chat_window import reply_view
 from tools.stand_ins.fake_openai import FakeServer
@@ -260,6 +263,12 @@ def test_a_model_that_cannot_call_tools_is_offered_none_and_that_is_said(
     assert server.model in window.tuning.no_tools.text()
 
 
+def tops(view: QWidget, *parts: QWidget) -> list[int]:
+    """How far below the top of a message its parts stand."""
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+    return [part.mapTo(view, QPoint(0, 0)).y() for part in parts]
+
+
 WEIGHT = ("animals_weight", json.dumps({"animal": "fox"}))
 
 
@@ -274,6 +283,10 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
     assert row.once.isVisible()
     assert "weight of animals" in row.question.text()
     assert '{"animal": "fox"}' in row.question.text()
+    view = reply_view(window)
+    (before,) = view.calls.texts
+    assert (before.toPlainText(), view.view.isVisible()) == ("Hello there.", False)
+    assert tops(view, before, row.question) == sorted(tops(view, before, row.question)), "it stands where it happens"
     row.once.setFocus()
     row.once.click()
     assert row.head.hasFocus()
@@ -282,6 +295,10 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
         (CallStatus.DONE, "A fox weighs 7 kg."), (CallStatus.FAILED, "There is no tool animals_nothing now."),
     ]  # fmt: skip
     assert reply(window).content == "Hello there.\n\nHello there."
+    assert [text.toPlainText() for text in view.text_views] == ["Hello there."] * 2
+    assert tops(view, before, row.head, view.view) == sorted(tops(view, before, row.head, view.view))
+    view.copy.click()
+    assert QGuiApplication.clipboard().text() == reply(window).content
     first, second = server.requests
     assert first["tools"][0]["function"]["name"] == "animals_weight"
     assert [one["role"] for one in second["messages"]] == ["user", "assistant", "tool", "tool"]
@@ -297,8 +314,19 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
         qtbot.waitUntil(lambda n=n_requests: len(server.requests) == n + 2 and not window.desk.current.is_running)
         expected = CallStatus.REFUSED if button == "no" else CallStatus.DONE
         assert [call.status for call in reply(window).calls] == [expected]
+    details = reply_view(window).calls.rows["0-0-c0"].details
+    reply_view(window).calls.rows["0-0-c0"].head.click()
+    height = details.height()
+    window.resize_text(150)
+    assert details.height() >= 1.3 * height, "all of it is seen in larger letters too"
+    window.resize_text(100)
     chat_id = window.desk.current.chat.id
     kept = reply(window)
+    window.desk.new_chat()
+    window.desk.open(chat_id)
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == chat_id)
+    window.page.transcript.show_hit(kept.id, "there")
+    assert [len(text.extraSelections()) for text in reply_view(window).text_views] == [1, 1]
     window.close()
     store = ChatStore(tmp_path / "chats.db")
     assert store.messages(chat_id)[-1].calls == kept.calls

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QLabel
 
 from ui.chat.storage.ids import now_ms
 from ui.client.chat_records import Chat
@@ -136,7 +137,12 @@ def test_every_key_is_listed_once(qtbot, window: MainWindow) -> None:
     assert len(set(keys)) == len(keys)
     qtbot.keyClick(window, Qt.Key.Key_F1)
     dialog = window.findChildren(ShortcutsDialog)[-1]
-    assert {key for _, of in dialog.lines for key in of} >= set(keys)
+    listed = [key for lines in dialog.lines.values() for _, of in lines for key in of]
+    assert set(listed) >= set(keys)
+    assert len(set(listed)) == len(listed)
+    headings = [label.text() for label in dialog.findChildren(QLabel) if label.property("tone") == "section"]
+    assert headings == list(dialog.lines) == ["Chat", "Chats", "Pages", "Window"]
+    assert "Ctrl+R" in [key for _, of in dialog.lines["Chat"] for key in of]
     press(qtbot, dialog, Qt.Key.Key_Return)
 
 

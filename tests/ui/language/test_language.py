@@ -254,6 +254,13 @@ def seen(words):
     return any(words in label.text() for label in window.findChildren(QLabel) if label.isVisible())
 
 
+def is_engine(process):
+    try:
+        return "core.loading.worker" in process.cmdline()
+    except psutil.Error:  # another one, which has just ended
+        return False
+
+
 def n_asked():
     # How many requests the engine has, by the server's own count.
     headers = {"Authorization": f"Bearer {server.api_key}"}
@@ -317,9 +324,7 @@ window.desk.send("word " * 6_000)
 until(lambda: not window.desk.current.is_running, "too long")
 look("too long")
 window.desk.new_chat()
-(engine,) = (
-    one for one in psutil.Process(server.pid).children(recursive=True) if "core.loading.worker" in one.cmdline()
-)
+(engine,) = filter(is_engine, psutil.Process(server.pid).children(recursive=True))
 engine.suspend()  # so that the reply cannot end before
 window.desk.send("Zähle von eins bis tausend.")
 until(lambda: n_asked() == 1, "the question")

@@ -10,6 +10,7 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
+from app.client.server_process import ServerProcess
 from tests.ui.pages.conftest import agree
 from ui.client.api import Api
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
@@ -62,7 +63,10 @@ def test_a_dropped_file_is_run_and_its_results_saved(qtbot, page: JobsPage, tmp_
     qtbot.waitUntil(answers.exists)
     assert {json.loads(line)["custom_id"] for line in answers.read_text().splitlines()} == {"0", "1", "2"}
     page.save(key, SAVE, tmp_path / "no folder" / "answers.jsonl")
-    assert "Choose another place" in page.problem.text()
+    assert "Choose another place" in row.problem.text()
+    page.look()
+    page.save(key, SAVE, tmp_path / "again.jsonl")
+    qtbot.waitUntil((tmp_path / "again.jsonl").exists)
     row.buttons["Remove"].click()
     qtbot.waitUntil(lambda: row_of(page, "3 requests.jsonl") is None)
 
@@ -87,7 +91,7 @@ def test_a_job_is_paused_goes_on_and_is_cancelled(qtbot, page: JobsPage, tmp_pat
 
 def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage, tmp_path: Path) -> None:
     page.ask.click()
-    assert page.problem.text() == "Write the question first."
+    assert page.question_problem.text() == "Write the question first."
     page.question.setPlainText("What is a fox?")
     page.ask.click()
     qtbot.waitUntil(lambda: (row := row_of(page, "What is a fox?")) is not None and SAVE_ANSWER in row.buttons)
@@ -116,7 +120,7 @@ def test_a_question_that_reaches_no_server_stays_in_its_field(qtbot, page: JobsP
     assert page.question.toPlainText() == "What is a fox?"
     api.connect_to("http://127.0.0.1:9", None)
     page.ask.click()
-    qtbot.waitUntil(page.problem.isVisible)
+    qtbot.waitUntil(page.question_problem.isVisible)
     assert page.question.toPlainText() == "What is a fox?"
 
 
@@ -141,7 +145,6 @@ def test_a_file_on_its_way_can_be_taken_back(qtbot, page: JobsPage, tmp_path: Pa
     assert row.line.text() == "is sent to the server"
     row.buttons["Cancel"].click()
     qtbot.waitUntil(lambda: row_of(page, path.name) is None)
-    assert page.problem.isHidden()
 
 
 def test_a_file_that_is_taken_back_as_it_arrives_leaves_no_job(
@@ -161,7 +164,6 @@ def test_a_file_that_is_taken_back_as_it_arrives_leaves_no_job(
     ask("GET", "/v1/batches", None, lambda found: removed.append(found["data"]), removed.append)
     qtbot.waitUntil(lambda: removed != [])
     qtbot.waitUntil(lambda: row_of(page, path.name) is None)
-    assert page.problem.isHidden()
 
 
 def test_results_on_their_way_to_a_file_can_be_given_up(qtbot, page: JobsPage, tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ def test_results_on_their_way_to_a_file_can_be_given_up(qtbot, page: JobsPage, t
     assert saving.line.text() == "is being saved"
     saving.buttons["Cancel"].click()
     qtbot.waitUntil(lambda: row_of(page, "answers.jsonl") is None)
-    assert page.problem.isHidden()
+    assert row.problem.text() == ""
     assert not answers.exists()
     for answer, is_there in ((QMessageBox.ButtonRole.RejectRole, True), (QMessageBox.ButtonRole.AcceptRole, False)):
         row.buttons["Remove"].click()
@@ -192,7 +194,8 @@ def test_the_drafts_behind_an_answer_can_be_read(qtbot, page: JobsPage) -> None:
     qtbot.waitUntil(lambda: (row := row_of(page, "Who is the fox?")) is not None and DRAFTS in row.buttons)
     row_of(page, "Who is the fox?").buttons[DRAFTS].click()
     # On this machine a second draft may cost as much as another reply: then there are none, and the page says so.
-    qtbot.waitUntil(lambda: page.findChild(DraftsDialog) is not None or "without drafts: " in page.problem.text())
+    row = row_of(page, "Who is the fox?")
+    qtbot.waitUntil(lambda: page.findChild(DraftsDialog) is not None or "without drafts: " in row.problem.text())
     for dialog in page.findChildren(DraftsDialog):
         dialog.reject()
     stages = [
@@ -269,14 +272,31 @@ def test_a_deep_answer_shows_its_stages() -> None:
     assert file.line == "at work  ·  0 of 1  ·  Drafting: 2  ·  Writing the answer: 1"
 
 
-@pytest.mark.parametrize("text", ["Dear diary,", '{"custom_id": "1"}', ""])
-def test_what_is_no_file_of_requests_is_said(page: JobsPage, tmp_path: Path, text: str) -> None:
-    path = tmp_path / "diary.txt"
-    path.write_text(text)
-    page.run_file(path)
-    assert page.problem.text().startswith("diary.txt is no file of requests")
+def test_what_is_wrong_with_a_file_is_said_beside_it_until_it_can_be_run(
+    qtbot, page: JobsPage, api: Api, real_server: ServerProcess, tmp_path: Path
+) -> None:
+    path = tmp_path / "1 requests.jsonl"
+    for text in ("Dear diary,", '{"custom_id": "1"}', ""):
+        path.write_text(text)
+        page.run_file(path)
+        assert row_of(page, path.name).problem.text().startswith(f"{path.name} is no file of requests")
     page.run_file(tmp_path / "gone.jsonl")
-    assert "cannot be read" in page.problem.text()
+    assert "cannot be read" in row_of(page, "gone.jsonl").problem.text()
+    row_of(page, "gone.jsonl").buttons["Remove"].click()
+    assert row_of(page, "gone.jsonl") is None
+    api.connect_to("http://127.0.0.1:9", None)
+    requests(tmp_path, 1)
+    row_of(page, path.name).buttons["Try again"].click()
+    qtbot.waitUntil(lambda: "not answering" in row_of(page, path.name).problem.text())
+    api.connect_to(real_server.wait_listening(), real_server.api_key)
+    row_of(page, path.name).buttons["Try again"].click()
+    qtbot.waitUntil(lambda: (row := row_of(page, path.name)) is not None and SAVE in row.buttons)
+    assert row_of(page, path.name).problem.text() == ""
+    row_of(page, path.name).buttons["Remove"].click()
+    agree(page)
+
+
+def test_addresses_that_are_dragged_are_no_files(page: JobsPage) -> None:
     data = QMimeData()
     data.setUrls([QUrl("https://example.org/requests.jsonl")])  # from elsewhere
     event = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)

@@ -108,7 +108,16 @@ def test_a_script_runs_as_it_is_copied(qtbot, view: ConnectView, client: str) ->
     view.client.setCurrentText(client)
     view.copy.click()
     assert view.copy.text() == "Copied"
-    script = QGuiApplication.clipboard().text()
+    script, key = QGuiApplication.clipboard().text(), view.key.field.text()
+    assert key in script
+    assert key not in view.text.toPlainText(), "who looks over one's shoulder does not see it"
+    view.text.selectAll()
+    view.text.copy()
+    assert QGuiApplication.clipboard().text() == script
+    view.eye.click()
+    assert (view.text.toPlainText(), view.eye.toolTip()) == (script, "Hide the key in this text")
+    view.eye.click()
+    assert key not in view.text.toPlainText()
     names: dict[str, Any] = {}
     with redirect_stdout(StringIO()) as said:
         exec(compile(script, "script", "exec"), names)
@@ -261,8 +270,8 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
     activity.models.rows["ember-q8_0"].buttons["Unload"].click()
     qtbot.waitUntil(lambda: activity.models.rows == {})
     served.watch.load("nowhere")
-    qtbot.waitUntil(activity.problem.isVisible)
-    assert "is not here any more" in activity.problem.text()
+    qtbot.waitUntil(activity.model_problem.isVisible)
+    assert "is not here any more" in activity.model_problem.text()
     assert served.page.server_banner.action.text() == "Choose another model"
     activity.model.setCurrentText("ember-q8_0")
     activity.load.click()

@@ -144,6 +144,7 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     # Whichever thread answers, the processor's share is of the time since the look before, not 0.
     qtbot.waitUntil(lambda: ask_machine(api, found)["cpu"] is not None)
     assert 0 < found[-1]["cpu"] <= 1
+    api.connect_to("http://127.0.0.1:9", None)  # nobody there tells of the last reply once more
     served.watch.stop(is_gone=True)
     qtbot.waitUntil(lambda: page.rate.text() == DASH)
     served.show_page("chat")

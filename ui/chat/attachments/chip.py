@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
 
 from models.formatting.figures import size as bytes_in_words
 from ui.client.attachments import FOUND, Attachment, Choice, spans
 from ui.language import tr
-from ui.theme.icons import icon
+from ui.theme.icons import set_icon
 from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import in_tip, on_button
@@ -98,8 +98,7 @@ class Chip(QFrame):
     def set_palette(self, palette: Palette) -> None:
         """Draw the icons for another palette."""
         is_image = self.attachment is not None and bool(self.attachment.image)
-        self.button.setIcon(icon("image" if is_image else "file", palette.muted, size=16))
-        self.button.setIconSize(QSize(16, 16))
+        set_icon(self.button, "image" if is_image else "file", palette.muted, size=16)
         self.remove.set_palette(palette)
 
     def _say(self, words: str) -> None:

@@ -6,14 +6,14 @@ import base64
 import binascii
 from collections.abc import Sequence
 
-from PySide6.QtCore import QBuffer, QByteArray, QSize, Qt
+from PySide6.QtCore import QBuffer, QByteArray, Qt
 from PySide6.QtGui import QImage, QImageReader, QPixmap
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from ui.chat.attachments.chip import facts, how_chosen, short
 from ui.client.attachments import Attachment
 from ui.language import tr
-from ui.theme.icons import icon
+from ui.theme.icons import set_icon
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
@@ -41,14 +41,13 @@ class SentFiles(QWidget):
     def set_palette(self, palette: Palette) -> None:
         """Draw the icons for another palette."""
         for button, one in zip(self.buttons, self._attachments, strict=True):
-            button.setIcon(icon("image" if one.image else "file", palette.muted, size=16))
+            set_icon(button, "image" if one.image else "file", palette.muted, size=16)
 
     def _button(self, number: int, one: Attachment) -> QToolButton:
         button = QToolButton()
         button.setObjectName("chip")
         button.setProperty("kind", "chip")
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setIconSize(QSize(16, 16))
         button.setCheckable(True)
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.setCursor(Qt.CursorShape.PointingHandCursor)

@@ -37,9 +37,20 @@ def as_markdown(chat: Chat, messages: Sequence[Message]) -> str:
         parts += [f"*{tr('File')}: {one.name}*" for one in message.attachments]
         if message.thoughts:
             parts.append(_folded(tr("Thoughts"), message.thoughts.strip()))
-        parts += [_folded(tr("Tool {words}", words=call.tool or call.name), _call_text(call)) for call in message.calls]
-        parts.append(message.content or f"*{message.problem or tr('No text.')}*")
+        parts += _text_and_calls(message)
+        if not message.content:
+            parts.append(f"*{message.problem or tr('No text.')}*")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _text_and_calls(message: Message) -> list[str]:
+    """Return what was said, in pieces, with each call of a tool where it was made."""
+    parts, begin = list[str](), 0
+    for call in message.calls:
+        parts.append(message.content[begin : call.at].strip("\n"))
+        parts.append(_folded(tr("Tool {words}", words=call.tool or call.name), _call_text(call)))
+        begin = max(begin, call.at)
+    return [*parts, message.content[begin:].strip("\n") if parts else message.content]
 
 
 def _folded(name: str, text: str) -> str:

@@ -16,6 +16,7 @@ from ui.widgets.elided_label import draw_line
 
 ROW = 34
 ROW_WITH_SNIPPET = 52
+FOLDER_ICON, PIN_ICON = 16, 14
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -72,13 +73,13 @@ class HistoryDelegate(QStyledItemDelegate):
 
     def _paint_folder(self, painter: QPainter, option: QStyleOptionViewItem, rect: QRect, folder: Heading) -> None:
         self._paint_ground(painter, rect, option.state, bool(option.state & QStyle.StateFlag.State_Selected))
-        side, ratio, way = scaled(16), painter.device().devicePixelRatioF(), option.direction
+        side, ratio, way = scaled(FOLDER_ICON), painter.device().devicePixelRatioF(), option.direction
         colour = self._palette.muted
         place = QRect(rect.left() + Space.XS, rect.center().y() - side // 2, side, side)
-        arrow = pixmap("down" if folder.is_open else "right", colour, side, ratio)
+        arrow = pixmap("down" if folder.is_open else "right", colour, FOLDER_ICON, ratio)
         painter.drawPixmap(QStyle.visualRect(way, rect, place), arrow)
         place.translate(side + 2, 0)
-        painter.drawPixmap(QStyle.visualRect(way, rect, place), pixmap("folder", colour, side, ratio))
+        painter.drawPixmap(QStyle.visualRect(way, rect, place), pixmap("folder", colour, FOLDER_ICON, ratio))
         inner = rect.adjusted(2 * side + Space.M, 0, -Space.S, 0)
         number = count(folder.n_chats)
         painter.setFont(_font(painter, Type.CAPTION, QFont.Weight.Normal))
@@ -100,10 +101,10 @@ class HistoryDelegate(QStyledItemDelegate):
             painter.drawEllipse(QStyle.visualRect(way, rect, dot))
         chat = index.data(CHAT)
         if chat is not None and chat.is_pinned:
-            side = scaled(14)
+            side = scaled(PIN_ICON)
             place = QRect(inner.right() - side, rect.center().y() - side // 2, side, side)
             ratio = painter.device().devicePixelRatioF()
-            pin = pixmap("pin", self._palette.muted, side, ratio)
+            pin = pixmap("pin", self._palette.muted, PIN_ICON, ratio)
             painter.drawPixmap(QStyle.visualRect(way, rect, place), pin)
             inner.setRight(place.left() - Space.XS)
         elif chat is not None and chat.folder and not self._has_snippets:

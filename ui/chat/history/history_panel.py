@@ -39,13 +39,13 @@ from ui.chat.history.history_delegate import HistoryDelegate
 from ui.chat.history.history_model import CHAT, CHAT_ID, DRAGGED, FOLDER, HEADING, HistoryModel
 from ui.client.chat_records import ChatSummary
 from ui.language import tr
-from ui.theme.icons import icon, pixmap
+from ui.theme.icons import pixmap, set_icon
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
 from ui.widgets.elided_label import on_button
 from ui.widgets.fields import SearchField
 from ui.widgets.icon_button import IconButton, TextButton
-from ui.widgets.note_card import CALM, NoteCard
+from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import announce, file_dialog, open_menu, plain_label
 from ui.widgets.row_list import tell_row
 
@@ -125,7 +125,7 @@ class HistoryPanel(QFrame):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
+        head = self._head = QHBoxLayout()
         head.setSpacing(Space.S)
         head.addWidget(self._mark)
         head.addWidget(self._name, 1)
@@ -200,11 +200,14 @@ class HistoryPanel(QFrame):
         """Draw icons and lines for another palette."""
         self.delegate.set_palette(palette)
         self.list.mark = QColor(palette.focus)
-        self.new.setIcon(icon("new", palette.text, size=18))
+        set_icon(self.new, "new", palette.text, size=18)
         self.search.set_palette(palette)
         self._mark.setPixmap(pixmap("stream", palette.accent, 24, self.devicePixelRatioF()))
         self.more.set_palette(palette)
-        self.archive.setIcon(icon("archive", palette.muted, size=16))
+        self._name.ensurePolished()
+        self._head.invalidate()
+        self.setMinimumWidth(max(LEAST, self._head.minimumSize().width() + 2 * Space.M))
+        set_icon(self.archive, "archive", palette.muted, size=16)
         self.list.viewport().update()
 
     def _on_archive(self, is_shown: bool) -> None:
@@ -299,7 +302,7 @@ class HistoryPanel(QFrame):
         other = tr("Choose a file…") if self._ask_again == self.import_chats else tr("Choose another place…")
         self.note.button.setText(other if offers_other else "OK" if is_over else tr("Stop"))
         self.note.button.show()
-        self.note.say(words)
+        self.note.say(words, WARNING if offers_other else CALM)
         if is_over:
             announce(self.note, words)
 

@@ -8,6 +8,11 @@ from collections.abc import Iterator, Sequence
 NEAR = 300  # characters of markup, such as an address, that may stand before a piece of text
 
 
+def spans_from(begin: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans of a text as spans of what stands from ``begin`` on."""
+    return [(max(0, first - begin), last - begin) for first, last in spans if last > begin]
+
+
 class DraftTint:
     """Goes along ``source``, the markdown, from ``at`` on; ``spans`` are its drafted characters, in order.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from models.formatting.figures import milliseconds, speed
 from models.formatting.safe_text import one_line
+from ui.chat.markdown.draft_tint import spans_from
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
@@ -60,8 +63,8 @@ class AssistantMessage(MessageView):
         self.spark_note.button.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
         self.stages = DeepStages()
         self.thoughts = ThoughtsView(tools)
-        self.calls = CallsView()
-        self.calls.show_calls(message.calls)
+        self.calls = CallsView(tools)
+        self.calls.link_chosen.connect(self.link_chosen)
         self.receipt = ReceiptLine()
         self.receipt.toggled.connect(self._on_receipt)
         self.receipt_card: ReceiptCard | None = None  # made when it is first opened
@@ -85,29 +88,30 @@ class AssistantMessage(MessageView):
         self.column.addWidget(self.problem)
         self.column.addWidget(self.spark_note)
         self.column.addLayout(self.footer)
+        self.show_calls(message)
         self.restyle()
 
     @property
-    def text_view(self) -> TextView:
-        """Where the text is shown."""
-        return self.view
+    def text_views(self) -> list[TextView]:
+        """Where the text is shown: what stands above calls of tools, and the rest."""
+        return [*self.calls.texts, self.view]
 
     @property
     def text(self) -> str:
         """The reply as the model wrote it."""
-        return self.view.text
+        return self.calls.text + self.view.text
 
     def show_running(self, text: str, thoughts: str = "") -> None:
         """Show a reply that is still growing, from what came so far."""
         # A reply that is continued is there already.
         self.thoughts.append(thoughts.removeprefix(self.thoughts.text))
-        self.view.append(text.removeprefix(self.view.text))
+        self.view.append(text.removeprefix(self.text))
         self.view.flush()
         if self._told is None:  # between its rounds of calls it goes on
             self._told, self._waits_for = self.view.document().characterCount() - 1, ""
         self.problem.say("")
         self.receipt.set_openable(False)
-        self.view.setVisible(bool(text))
+        self._show_text()
         self.receipt.setText(" ")
         self._keep_button_room(False)
 
@@ -115,6 +119,21 @@ class AssistantMessage(MessageView):
         """Add to a growing reply."""
         self.view.append(text)
         self.view.setVisible(True)
+
+    def mark_drafted(self, spans: Sequence[tuple[int, int]]) -> None:
+        """Say which characters of a growing reply were drafted, before they are added."""
+        self.view.mark_drafted(spans_from(len(self.calls.text), spans))
+
+    def show_calls(self, message: Message) -> None:
+        """Show how far the calls of tools are. What was written stands above a new one, and what follows below it."""
+        n_before = len(self.calls.text)
+        if message.calls and message.calls[-1].at > n_before:
+            self._tell_rest()
+        self.calls.show_calls(message)
+        if len(self.calls.text) > n_before:
+            self._write_rest(message)
+            self._told = None if self._told is None else 0
+            self._show_text()
 
     def append_thought(self, text: str) -> None:
         """Add to what the model thinks before it answers."""
@@ -156,14 +175,14 @@ class AssistantMessage(MessageView):
         """Show the reply as it ended."""
         self.message = message
         self.stages.hide()
-        self.calls.show_calls(message.calls)
+        self.show_calls(message)
         self.thoughts.show_ended(message.thoughts, message.thinking_ms)
         self.show_answered_by(message.answered_by, can_redo=True)
-        if self.view.text != message.content:
-            self.view.set_text(message.content, message.drafted)
+        if self.text != message.content:
+            self._write_rest(message)
         else:
             self.view.finish()
-        self.view.setVisible(bool(message.content))
+        self._show_text()
         self.view.setAccessibleName(tr("Reply: {beginning}", beginning=opening(message.content)))
         self._tell_end(message)
         self.problem.say(problem_of(message) or "")
@@ -179,14 +198,27 @@ class AssistantMessage(MessageView):
             begin, self._told = self._told, self.view.certain_end
             announce(self.view, self.view.spoken(begin, self._told))
 
+    def _tell_rest(self, ended: str = "") -> None:
+        """Let it say what it has not said yet, and how the reply ended."""
+        if self._told is not None and QAccessible.isActive():
+            rest = self.view.spoken(self._told, self.view.document().characterCount()) if self.view.text else ""
+            announce(self, "\n".join(part for part in (rest, ended) if part))
+
     def _tell_end(self, message: Message) -> None:
         """Let it say the rest, and how the reply ended where that is not by itself."""
-        begin, self._told = self._told, None
-        if begin is None or not QAccessible.isActive():
-            return
-        rest = self.view.spoken(begin, self.view.document().characterCount()) if message.content else ""
-        ended = problem_of(message) or (tr("Stopped") if message.status is Status.STOPPED else "")
-        announce(self, "\n".join(part for part in (rest, ended) if part))
+        self._tell_rest(problem_of(message) or (tr("Stopped") if message.status is Status.STOPPED else ""))
+        self._told = None
+
+    def _write_rest(self, message: Message) -> None:
+        """Write what stands below all calls."""
+        begin = len(self.calls.text)
+        self.view.set_text(message.content[begin:], spans_from(begin, message.drafted))
+
+    def _show_text(self) -> None:
+        """Show what there is of the text, unless it is edited."""
+        is_edited = self.editor is not None
+        self.view.setVisible(bool(self.view.text) and not self.view.text.isspace() and not is_edited)
+        self.calls.setVisible(bool(self.calls.rows) and not is_edited)
 
     @property
     def can_continue(self) -> bool:
@@ -208,7 +240,7 @@ class AssistantMessage(MessageView):
         self.editor.sent.connect(self._on_edited)
         self.editor.left.connect(self._leave_editor)
         self.column.insertWidget(self.column.indexOf(self.view), self.editor)
-        self.view.hide()
+        self._show_text()
         self._show_buttons()
         self.editor.field.setFocus()
 
@@ -221,7 +253,7 @@ class AssistantMessage(MessageView):
         if self.editor is not None:
             self.editor.deleteLater()
             self.editor = None
-        self.view.show()
+        self._show_text()
         self._show_buttons()
         self.edit.setFocus()
 
@@ -232,7 +264,7 @@ class AssistantMessage(MessageView):
         self.spark_note.restyle(self._tools)
         self.stages.restyle(self._tools)
         self.thoughts.restyle()
-        self.calls.set_palette(self._tools.palette)
+        self.calls.restyle()
         self.receipt.set_palette(self._tools.palette)
         self._fill_receipt()
         self.view.set_style(self._tools.style)

@@ -26,7 +26,6 @@ class DeepStages(QWidget):
         self._names = {name: QLabel(words) for name, words in STAGES.items()}
         row = fill(QHBoxLayout(self), spacing=Space.XS, margins=(0, Space.XS, 0, Space.XS))
         for name in STAGES:
-            self._marks[name].setFixedSize(ICON, ICON)
             row.addWidget(self._marks[name])
             row.addWidget(self._names[name])
             row.addSpacing(Space.M)

@@ -83,7 +83,7 @@ class MessageView(QWidget):
         self.buttons: list[IconButton] = [self.copy]
 
     @property
-    def text_view(self) -> TextView:
+    def text_views(self) -> list[TextView]:
         """Where the text is shown."""
         raise NotImplementedError
 

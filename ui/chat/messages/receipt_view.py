@@ -75,7 +75,7 @@ class ReceiptLine(QAbstractButton):
 
     def sizeHint(self) -> QSize:
         """One line."""
-        width = self.fontMetrics().horizontalAdvance(self.text()) + _ARROW + Space.S
+        width = self.fontMetrics().horizontalAdvance(self.text()) + scaled(_ARROW) + Space.S
         return QSize(width, self.fontMetrics().height() + 2 * (_EDGE + 1))
 
     def minimumSizeHint(self) -> QSize:
@@ -92,9 +92,10 @@ class ReceiptLine(QAbstractButton):
         colour = self._palette.text if self.isChecked() or self.underMouse() else self._palette.muted
         if self.isEnabled():
             arrow = pixmap("down" if self.isChecked() else "right", colour, _ARROW, self.devicePixelRatioF())
-            at = QRect(place.left(), (self.height() - _ARROW) // 2, _ARROW, _ARROW)
+            side = scaled(_ARROW)
+            at = QRect(place.left(), (self.height() - side) // 2, side, side)
             painter.drawPixmap(QStyle.visualRect(self.layoutDirection(), self.rect(), at), arrow)
-            place.setLeft(place.left() + _ARROW + 2)
+            place.setLeft(place.left() + side + 2)
         painter.setPen(QColor(colour if self.isEnabled() else self._palette.muted))
         shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, place.width())
         draw_line(painter, QStyle.visualRect(self.layoutDirection(), self.rect(), place), shown)
@@ -166,6 +167,7 @@ class ReceiptCard(QFrame):
         while (item := self._legend.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
+                widget.hide()
                 widget.deleteLater()
         for row, phase in enumerate(found):
             for column, label in enumerate((_Dot(phase.colour, palette), *map(QLabel, _words(phase)))):

@@ -11,14 +11,15 @@ from models.formatting.figures import milliseconds
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.language import tr
-from ui.theme.icons import icon
+from ui.theme.icons import set_icon
 from ui.theme.layouts import fill
+from ui.theme.text_size import scaled
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import Space, Type
 
 ICON = 16
 THINKING = tr("Thinking…")
-INDENT = 13  # puts the line beside the thoughts below the arrow
+INDENT = 5  # puts the line beside the thoughts below the middle of the arrow
 # Thoughts are read less than answers: smaller and paler than these.
 SHARE = Type.BODY / Type.LARGE
 
@@ -45,8 +46,8 @@ class ThoughtsView(QWidget):
         column = fill(
             QVBoxLayout(self), (self.head, 0, Qt.AlignmentFlag.AlignLeft), spacing=Space.XS, margins=(0, 0, 0, Space.S)
         )
-        inset = fill(QHBoxLayout(), self._body, margins=(INDENT, 0, 0, 0))
-        column.addLayout(inset)
+        self._inset = fill(QHBoxLayout(), self._body)
+        column.addLayout(self._inset)
         self.hide()
 
     @property
@@ -112,7 +113,8 @@ class ThoughtsView(QWidget):
 
     def _draw(self) -> None:
         palette = self._tools.palette
-        self.head.setIcon(icon("down" if self.is_open else "right", palette.muted, palette.border_strong, ICON))
+        fill(self._inset, margins=(scaled(ICON) // 2 + INDENT, 0, 0, 0))
+        set_icon(self.head, "down" if self.is_open else "right", palette.muted, palette.border_strong, ICON)
         self.head.setAccessibleDescription(tr("Shown") if self.is_open else tr("Folded"))
 
 

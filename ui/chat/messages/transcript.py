@@ -65,7 +65,6 @@ class Transcript(ScrollColumn):
         self._column.addStretch()
         self.to_end = IconButton("bottom", tr("Go to the latest message"), self)
         self.to_end.setProperty("kind", "round")
-        self.to_end.setFixedSize(34, 34)
         self.to_end.clicked.connect(self.go_to_end)
         self.to_end.hide()
         self._more_timer = QTimer(self, interval=0)
@@ -117,7 +116,7 @@ class Transcript(ScrollColumn):
         self._path = [message if known.id == message.id else known for known in self._path]
         view = self._views.get(message.id)
         if isinstance(view, AssistantMessage):
-            view.calls.show_calls(message.calls)
+            view.show_calls(message)
 
     def append_thought(self, message_id: int, text: str) -> None:
         """Add to what the model thinks before a growing reply."""
@@ -135,7 +134,7 @@ class Transcript(ScrollColumn):
         """Say which characters of a growing reply were drafted, before they are added."""
         view = self._views.get(message_id)
         if isinstance(view, AssistantMessage):
-            view.view.mark_drafted(spans)
+            view.mark_drafted(spans)
 
     def append(self, message_id: int, text: str) -> None:
         """Add to a growing reply."""
@@ -212,17 +211,19 @@ class Transcript(ScrollColumn):
             self._n_wanted = self._n_made + 1
             self._make_one()
         self._is_following = False
-        view = self._views[message_id].text_view
-        view.mark(places(view.toPlainText(), words), self._tools.palette.selection)
+        views = self._views[message_id].text_views
+        for view in views:
+            view.mark(places(view.toPlainText(), words), self._tools.palette.selection)
         # Where it is, the layout says later, and again while messages above it are made.
-        self._hit = view
-        QTimer.singleShot(0, view, self._go_to_hit)
+        self._hit = next((view for view in views if view.extraSelections()), views[-1])
+        QTimer.singleShot(0, self._hit, self._go_to_hit)
 
     def forget_hit(self) -> None:
         """Mark nothing any more."""
         self._hit = None
         for view in self._views.values():
-            view.text_view.mark([], "")
+            for text in view.text_views:
+                text.mark([], "")
 
     def go_to_end(self) -> None:
         """Scroll to the end and stay there."""

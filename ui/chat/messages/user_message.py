@@ -76,9 +76,9 @@ class UserMessage(MessageView):
         self.restyle()
 
     @property
-    def text_view(self) -> TextView:
+    def text_views(self) -> list[TextView]:
         """Where the text is shown."""
-        return self.view
+        return [self.view]
 
     def restyle(self) -> None:
         """Follow the palette."""

@@ -1,11 +1,10 @@
-"""The calls of tools in a reply: a question while one waits to be allowed, then a line that unfolds."""
+"""The calls of tools in a reply, each below the text that led to it: a question first, then a line that unfolds."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -19,9 +18,13 @@ from PySide6.QtWidgets import (
 )
 
 from models.formatting.safe_text import one_line
+from ui.chat.markdown.draft_tint import spans_from
+from ui.chat.markdown.markdown_view import MarkdownView
+from ui.chat.markdown.text_tools import TextTools
+from ui.client.chat_records import Message
 from ui.client.tool_calls import CallStatus, ToolCall
 from ui.language import tr
-from ui.theme.icons import icon
+from ui.theme.icons import set_icon
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
@@ -37,32 +40,34 @@ _STATES = {
 
 
 class CallsView(QWidget):
-    """Hidden for a reply without calls."""
+    """Shows a reply up to its last call. Hidden for one without calls."""
 
     answered = Signal(str, bool, bool)  # the id of a call, is it allowed, for good
+    link_chosen = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._tools = tools
+        self.text = ""  # of the reply, as far as it is shown here
+        self.texts: list[MarkdownView] = []
         self.rows: dict[str, CallRow] = {}
-        self._palette: Palette | None = None
-        self._column = fill(QVBoxLayout(self), spacing=Space.XS, margins=(0, 0, 0, Space.XS))
+        self._column = fill(QVBoxLayout(self), spacing=Space.S, margins=(0, 0, 0, Space.XS))
         self.hide()
 
-    def show_calls(self, calls: Sequence[ToolCall]) -> None:
+    def show_calls(self, message: Message) -> None:
         """Show how far each call is. The keyboard goes on from a question that was answered to the next one."""
         now = QApplication.focusWidget()
         answered = next((row for row in self.rows.values() if now in (row.once, row.always, row.no)), None)
         before = {row for row in self.rows.values() if row.is_asked}
-        for call in calls:
-            row = self.rows.get(call.id)
-            if row is None:
+        for call in message.calls:
+            if call.id not in self.rows:
+                self._show_text(message, call.at)
                 row = self.rows[call.id] = CallRow()
                 row.answered.connect(self.answered)
+                row.set_palette(self._tools.palette)
                 self._column.addWidget(row)
-                if self._palette is not None:
-                    row.set_palette(self._palette)
-            row.show_call(call)
-        self.setVisible(bool(calls))
+            self.rows[call.id].show_call(call)
+        self.setVisible(bool(self.rows))
         for row in self.rows.values():
             if row.is_asked and row not in before:
                 announce(self, row.question.text())
@@ -70,11 +75,24 @@ class CallsView(QWidget):
             left = (row.once for row in self.rows.values() if row.once.isVisibleTo(row))
             next(left, answered.head).setFocus(Qt.FocusReason.TabFocusReason)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icons for another palette."""
-        self._palette = palette
+    def _show_text(self, message: Message, end: int) -> None:
+        """Show the text up to a call."""
+        begin = len(self.text)
+        self.text = message.content[: max(begin, end)]
+        if self.text[begin:].strip():
+            view = MarkdownView(self._tools)
+            view.setAccessibleName(tr("Reply"))
+            view.link_chosen.connect(self.link_chosen)
+            view.set_text(self.text[begin:], spans_from(begin, message.drafted))
+            self.texts.append(view)
+            self._column.addWidget(view)
+
+    def restyle(self) -> None:
+        """Follow a change of the tools' style."""
         for row in self.rows.values():
-            row.set_palette(palette)
+            row.set_palette(self._tools.palette)
+        for view in self.texts:
+            view.set_style(self._tools.style)
 
 
 class CallRow(QFrame):
@@ -88,7 +106,6 @@ class CallRow(QFrame):
         self.head = QToolButton()
         self.head.setProperty("kind", "chip")
         self.head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.head.setIconSize(QSize(16, 16))
         self.head.setCheckable(True)
         self.head.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.head.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -148,8 +165,11 @@ class CallRow(QFrame):
         self.details.setPlainText(f"{_pretty(call.arguments)}\n\n{call.result}".rstrip())
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw the icon for another palette."""
-        self.head.setIcon(icon("tools", palette.muted, size=16))
+        """Draw the icon for another palette, and leave room for text of another size."""
+        set_icon(self.head, "tools", palette.muted, size=16)
+        if self.head.isChecked():
+            self.details.ensurePolished()
+            self._unfold(True)
 
     def _answer(self, allow: bool, always: bool) -> None:
         if self._call is not None:
