@@ -58,7 +58,7 @@ def last_used(models: Catalog) -> ModelEntry | None:
     if not used.is_known:
         return None
     usable = [entry for entry in models.entries() if entry.problem is None]
-    writing = [entry for entry in usable if entry.facts is None or not entry.facts.is_embedder]
+    writing = [entry for entry in usable if entry.facts is None or not entry.facts.is_for_vectors]
     times = [(used.of(entry.path) or 0.0, entry) for entry in writing]
     newest, entry = max(times, key=lambda known: known[0], default=(0.0, None))
     return entry if newest > 0 else None

@@ -277,7 +277,7 @@ def draft_for(entry: ModelEntry, models: Catalog, settings: ServerSettings) -> C
         model = entry if entry.facts is not None else toys().find(str(entry.path))  # a server starts without its facts
         if model is None or model.facts is None or model.problem is not None:
             return ChosenDraft()  # loading it says what is wrong
-        if model.facts.is_embedder:
+        if model.facts.is_for_vectors:
             return ChosenDraft(why=Sentence("It turns texts into vectors and writes nothing."), uses_heads=False)
         found_here = pairing(model, models, conditions_of(model.facts, settings))
     except (OSError, ValueError, SlipstreamError) as error:

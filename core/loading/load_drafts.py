@@ -164,8 +164,9 @@ def _named_draft(target: LoadedTarget, path: str) -> list[CostlyProposer]:
 def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
     options = target.options
     facts = read_facts(path)
-    if facts.is_embedder:  # llama.cpp aborts where it is made to write
-        raise cannot_draft(target, path, Sentence("It turns texts into vectors and writes nothing."))
+    reason = facts.why_no_draft  # llama.cpp aborts where an encoder is made to write
+    if reason is not None:
+        raise cannot_draft(target, path, reason)
     if facts.weight_bytes > target.facts.weight_bytes:
         mine, its = figures.size(target.facts.weight_bytes), figures.size(facts.weight_bytes)
         raise LoadFailed(

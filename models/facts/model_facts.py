@@ -98,8 +98,9 @@ class ModelFacts:
     ``n_layers`` counts the main layers, without multi-token prediction heads. ``caches`` has one item per layer that
     keeps keys and values, those of prediction heads last; ``state_elements`` counts the recurrent state of one sequence
     (F32). ``n_mtp_layers`` counts the prediction heads whose weights are in the file, and ``mtp_head`` is what the
-    first of them reads. ``has_output`` is False for a head that uses the output of its model. ``problem`` says why the
-    model cannot be used here, or is None.
+    first of them reads. ``has_output`` is False for a head that uses the output of its model. ``names_pooling``:
+    the file says how the vectors of all tokens become one. ``problem`` says why the model cannot be used here, or is
+    None.
     """
 
     files: tuple[Path, ...]
@@ -133,6 +134,7 @@ class ModelFacts:
     problem: str | None
     weight_map: WeightMap
     has_output: bool = True
+    names_pooling: bool = False
 
     @property
     def mtp_weights(self) -> WeightBytes:
@@ -183,6 +185,18 @@ class ModelFacts:
     def is_embedder(self) -> bool:
         """True for a model that turns texts into vectors and cannot write."""
         return self.architecture in architectures.EMBEDDERS
+
+    @property
+    def is_for_vectors(self) -> bool:
+        """True for an embedder, and for a decoder that was trained on as one: what that writes is of no use."""
+        return self.is_embedder or self.names_pooling
+
+    @property
+    def why_no_draft(self) -> str | None:
+        """Why it cannot be the small model that drafts for another, whichever that is; or None."""
+        if self.problem is not None:
+            return self.problem
+        return Sentence("It turns texts into vectors and writes nothing.") if self.is_for_vectors else None
 
     def mtp_kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
         """Bytes that one token takes in the cache of the prediction heads."""
@@ -287,6 +301,7 @@ class _Facts:
             problem=self._problem(tokenizer),
             weight_map=weight_map(self.tensors, self.n_layers, is_tied=self._is_tied),
             has_output=self._has_output or self._is_tied,
+            names_pooling=(header.integer(f"{self.architecture}.pooling_type") or 0) > 0,
         )
 
     def short(self, key: str) -> str | None:

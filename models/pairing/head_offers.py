@@ -127,7 +127,7 @@ def _look(
 
 def _why_not(header: GgufHeader, draft: ModelFacts, facts: ModelFacts, vocabulary: FileVocabulary) -> str | None:
     if not draft.is_head:
-        return draft.problem or why_not(vocabulary, FileVocabulary(header))
+        return draft.why_no_draft or why_not(vocabulary, FileVocabulary(header))
     return (
         heads.why_not_kind(draft.architecture)
         or heads.why_not_file(header, facts)

@@ -95,7 +95,13 @@ def hub_offers(
     found = hub.search(Search(words, limit=MOST_FOUND))
     siblings = [row for row in found if _is_sibling(row, facts, largest)]
     row_cost = conditions.row_cost
-    siblings.sort(key=lambda row: -_of_params(facts, row.n_params, row.n_params * 8.5 / 8, row_cost))
+
+    def rank(row: FoundRepository) -> tuple[bool, float]:
+        """Those of the very family first: others of its name are made for code, images or vectors."""
+        gain = _of_params(facts, row.n_params, row.n_params * 8.5 / 8, row_cost)
+        return family(row.repo_id) != words, -gain
+
+    siblings.sort(key=rank)
     vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
     if not siblings:
         note = Sentence("The Hub has no small sibling of this model under the name {words}.", words=repr(words))
@@ -161,8 +167,8 @@ def _look(
             draft = facts_from([header])
     except (HubError, GgufError) as error:
         return str(error)
-    if draft.problem is not None:
-        return draft.problem
+    if draft.why_no_draft is not None:
+        return draft.why_no_draft
     found = DownloadOffer(repository.repo_id, model.quantisation or model.name, model.n_bytes, 1.0, True, draft=draft)
     return priced(found, facts, row_cost)
 

@@ -161,10 +161,9 @@ def _why_not(facts: ModelFacts, entry: ModelEntry, other_words: OtherWords) -> s
     """Why a small model cannot draft: by its facts first, then by its vocabulary."""
     draft = entry.facts
     assert draft is not None
-    if entry.problem is not None:
-        return entry.problem
-    if draft.is_embedder:
-        return Sentence("It turns texts into vectors and writes nothing.")
+    reason = entry.problem or draft.why_no_draft
+    if reason is not None:
+        return reason
     if draft.weight_bytes > facts.weight_bytes:
         return Sentence(
             "It is larger than the model: {its:size} of weights, and the model has {mine:size}.",

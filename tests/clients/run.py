@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,7 @@ class Client:
     command: tuple[str, ...]  # behind the interpreter or node, in this folder
     kind: str = "pip"  # or npm; peer: the server that benchmarks compare with, which they build
     more: tuple[str, ...] = ()  # packages besides
+    without: tuple[str, ...] = ()  # large packages that it asks for and that are not used here
 
 
 CLIENTS = (
@@ -113,6 +115,13 @@ CLIENTS = (
     Client("aider", "aider-chat", "one message, set up as the window says", ("aider_client.py",)),
     Client(
         "Continue", "@continuedev/cli", "one shot (`cn -p`), set up as the window says", ("continue_client.mjs",), "npm"
+    ),
+    Client(
+        "Open WebUI",
+        "open-webui",
+        "chats with a title and a tool, stop, a file that is searched; by OpenAI's protocol and Ollama's",
+        ("open_webui_client.py",),
+        without=("accelerate", "faster-whisper", "opencv-python-headless", "rapidocr", "sentence-transformers"),
     ),
     Client(
         "mcp-server-time", "mcp-server-time", "its tools, listed and called by the window", ("mcp_server_client.py",)
@@ -224,8 +233,21 @@ def _installed(client: Client, folder: Path) -> str:
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-        _run([str(python), "-m", "pip", "install", "-q", "--prefer-binary", client.package, *client.more], folder)
+        install = [str(python), "-m", "pip", "install", "-q", "--prefer-binary"]
+        needs = [client.package]
+        if client.without:
+            _run([*install, "--no-deps", client.package], folder)
+            needs = _needs(client, str(python))
+        _run([*install, *needs, *client.more], folder)
     return str(python)
+
+
+def _needs(client: Client, python: str) -> list[str]:
+    """Return what an installed package asks for, but for what is left out."""
+    code = f"import importlib.metadata as m; print(*m.requires({client.package!r}), sep='\\n')"
+    ended = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    asked = [line for line in ended.stdout.splitlines() if "extra ==" not in line]
+    return [line for line in asked if re.split(r"[^\w-]", line)[0] not in client.without]
 
 
 def _run(command: list[str], folder: Path) -> None:

@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -89,21 +89,34 @@ class StreamOptions(LenientBody):
     include_usage: bool | None = None
 
 
-# Fields of other servers that change nothing here.
+# Fields of other servers that change nothing here. How a model is loaded (Ollama's options, which Open WebUI sends to
+# all servers) is said when the server starts; it changes the speed or the memory, and no answer.
 HINTS = frozenset(
     [
         "cache_control",
         "cache_prompt",
         "chat_id",
         "draft_model",
+        "draft_num_predict",
+        "embedding_only",
+        "f16_kv",
         "id_slot",
         "include_reasoning",
         "keep_alive",
+        "logits_all",
+        "low_vram",
+        "main_gpu",
         "metadata",
         "n_cache_reuse",
         "n_discard",
         "n_keep",
+        "num_batch",
         "num_ctx",
+        "num_gpu",
+        "num_gqa",
+        "num_keep",
+        "num_thread",
+        "numa",
         "options",
         "prediction",
         "priority",
@@ -125,9 +138,12 @@ HINTS = frozenset(
         "transforms",
         "ttl",
         "usage",
+        "use_mlock",
+        "use_mmap",
         "user",
         "verbose",
         "verbosity",
+        "vocab_only",
         "web_search_options",
     ]
 )
@@ -561,14 +577,19 @@ class ChatCompletionBody(GenerationBody):
     @model_validator(mode="before")
     @classmethod
     def _thinks_as_asked(cls, value: Any) -> Any:
-        """Take OpenRouter's ``reasoning`` (its effort, a budget in tokens, or only whether) and GLM's ``thinking``.
+        """Take OpenRouter's ``reasoning``, GLM's ``thinking`` and Ollama's ``think``.
 
-        The latter is as Anthropic has it.
+        The first is an effort, a budget in tokens, or only whether; the second is as Anthropic has it; the last is
+        whether, or an effort.
         """
         if not isinstance(value, dict):
             return value
         sent, wishes = dict(value), dict[str, Any]()
-        thinking = sent.get("thinking")
+        think, thinking = sent.get("think"), sent.get("thinking")
+        if isinstance(think, bool):
+            wishes["enabled"] = think
+        elif think in get_args(ReasoningEffort):
+            wishes["effort"] = think
         if isinstance(thinking, dict):
             is_on = {"enabled": True, "disabled": False}.get(str(thinking.get("type")))
             wishes |= {"enabled": is_on, "max_tokens": thinking.get("budget_tokens")}

@@ -69,7 +69,7 @@ async def card_of(
     loaded = loaded_of(entry, pool)
     template = loaded.chat_template if loaded is not None else file.chat_template
     can: list[str] = []
-    if file.facts.is_embedder or (loaded is not None and not loaded.can_write):
+    if file.facts.is_for_vectors or (loaded is not None and not loaded.can_write):
         can.append("embedding")
     else:
         can.append("completion")

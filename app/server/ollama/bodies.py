@@ -38,27 +38,6 @@ _SENT_FIELDS = {
     "tokens": "context",
     **{name: f"options.{name}" for name in _SAMPLING},
 }
-# How the model is loaded is said when the server starts; it changes the speed or the memory, and no answer.
-_HINTS = frozenset(
-    [
-        "draft_num_predict",
-        "embedding_only",
-        "f16_kv",
-        "logits_all",
-        "low_vram",
-        "main_gpu",
-        "num_batch",
-        "num_ctx",
-        "num_gpu",
-        "num_gqa",
-        "num_keep",
-        "num_thread",
-        "numa",
-        "use_mlock",
-        "use_mmap",
-        "vocab_only",
-    ]
-)
 # Samplers that llama.cpp no longer has, with the values that say what happens without them.
 _GONE: dict[str, Any] = {"tfs_z": 1, "penalize_newline": True}
 _AS_MANY_AS_FIT = (-1, -2)
@@ -135,7 +114,7 @@ class WritingBody(RunBody):
             elif name in _GONE:
                 if value != _GONE[name]:
                     raise BadRequest(f"The option {name} is not honoured here: leave it out.", param=f"options.{name}")
-            elif name not in _HINTS and name not in HINTS:
+            elif name not in HINTS:
                 message = f"The option {name} is not known or not supported here: leave it out."
                 raise BadRequest(message, param=f"options.{name}")
         if self.format == "json":

@@ -290,6 +290,8 @@ HINTS = {
     "length_penalty": 1.0, "use_beam_search": False, "backend_sampling": False, "samplers": ["top_k", "temperature"],
     "dynatemp_exponent": 1.0, "typ_p": 1.0, "t_max_prompt_ms": 500, "snippy": {"enabled": False},
     "service_tier": "scale", "parse_tool_calls": True,
+    # What Open WebUI sends to all servers where a user has set it in the panel beside a chat.
+    "num_batch": 512, "num_gpu": 0, "num_keep": 24, "num_thread": 2, "use_mlock": False, "use_mmap": True, "tfs_z": 1,
 }  # fmt: skip
 
 

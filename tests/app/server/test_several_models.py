@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from tests.app.server.conftest import MODEL, RunningServer
+from tests.support.pair_files import decoder_for_vectors
 from tools.model_factory.embedder_factory import bert
 
 SMALL = "ember-draft-q8_0"
@@ -21,10 +22,12 @@ def both(home: Path) -> Iterator[RunningServer]:
     encoder = home / "data" / "models" / "tiny-bert.gguf"
     encoder.parent.mkdir(parents=True, exist_ok=True)
     bert(encoder)
+    decoder = decoder_for_vectors(encoder.with_name("decoder-for-vectors.gguf"))
     options = ["--no-draft", "--alias", "gpt-4o,gpt-4.1", "--alias", f"small={SMALL.upper()}", "--models-max", "3"]
     with RunningServer(*options) as running:
         yield running
     encoder.unlink()
+    decoder.unlink()
 
 
 def engines(server: RunningServer) -> dict[str, str]:
@@ -67,6 +70,7 @@ def test_an_embedder_stays_beside_a_chat_model_and_aliases_answer(both: RunningS
     assert engines(both)["tiny-bert"] == engines(both)[MODEL] == "ready"
     listed = {one.id: one for one in both.client.models.list()}
     assert listed["tiny-bert"].loaded
+    assert listed["tiny-bert"].capabilities == listed["decoder-for-vectors"].capabilities == ["embedding"]
     assert (listed["gpt-4o"].alias_of, listed["small"].alias_of) == (MODEL, SMALL)
     assert both.chat(model="gpt-4.1", max_tokens=1).model == MODEL
     assert both.chat(model="small", max_tokens=1).model == SMALL

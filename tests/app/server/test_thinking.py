@@ -119,6 +119,7 @@ def test_without_a_bound_the_model_thinks_as_long_as_it_likes(thinker):
         {"reasoning_budget": 0},
         {"reasoning": {"enabled": False}},
         {"thinking": {"type": "disabled"}},
+        {"think": False},
         # The template cannot switch these off.
         {"reasoning_budget": 0, "chat_template_kwargs": {"enable_thinking": True, "opens": True}},
     ],

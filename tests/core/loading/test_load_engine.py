@@ -27,6 +27,7 @@ from models.facts.model_facts import read_model
 from tests.support.broken_gguf import BROKEN, UNUSABLE, Broken, Unusable, giant
 from tests.support.engines import complete, load, need_of, open_engine
 from tests.support.near_ties import assert_same_up_to_a_near_tie, greedy
+from tests.support.pair_files import decoder_for_vectors
 from tests.support.prompts import EMBER, EMBER_DRAFT, chat
 from tools.model_factory import gguf_factory
 from tools.model_factory.embedder_factory import bert
@@ -198,6 +199,7 @@ def absent(path: Path) -> None:
         (larger, "is larger than"),
         (absent, "There is no file"),
         (bert, "turns texts into vectors"),
+        (decoder_for_vectors, "turns texts into vectors"),
     ],
 )
 def test_a_draft_that_cannot_be_is_refused_and_costs_nothing_once_it_has_worked(

@@ -13,7 +13,7 @@ from models.pairing.gain import ProposerKind
 from models.pairing.head_offers import hub_heads
 from models.pairing.offers import curated_offers, family, hub_offers, n_params_in
 from models.pairing.partner import PairingConditions
-from tests.support.pair_files import other_words
+from tests.support.pair_files import decoder_for_vectors, other_words
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 from tools.stand_ins.hub_server import Fault, HubServer
@@ -85,6 +85,15 @@ def test_a_sibling_of_other_tokens_is_named_with_the_reason(hub, server, deep, t
     assert [offer.repo_id for offer in answer.offers] == ["acme/fox-2M-GGUF"]
     assert any(note.startswith("acme/fox-3M-GGUF: 1 token id means another text: 900") for note in answer.notes)
     assert any(note.startswith("acme/fox-broken-GGUF: ") for note in answer.notes)
+
+
+def test_siblings_made_for_vectors_are_not_offered_nor_hide_those_that_write(hub, server, deep, tmp_path: Path):
+    vectors = decoder_for_vectors(tmp_path / "vectors.gguf").read_bytes()
+    for kind in ("Embedding", "Reranker", "Guard"):
+        server.add(f"acme/fox-{kind}-2M-GGUF", {"fox-2M-Q8_0.gguf": vectors}, downloads=9)
+    answer = hub_offers(hub, deep, NAMES, HERE)
+    assert [offer.repo_id for offer in answer.offers] == ["acme/fox-2M-GGUF"]
+    assert answer.notes[0].endswith("-2M-GGUF: It turns texts into vectors and writes nothing.")
 
 
 def test_no_sibling_or_no_room_is_said_and_a_hub_that_fails_raises(hub, deep, server):

@@ -12,7 +12,7 @@ from models.catalog.catalog import Catalog, ModelEntry
 from models.pairing.gain import ProposerKind
 from models.pairing.partner import PairingConditions, Partner, partners
 from models.pairing.store import MeasuredGain, PairStore, file_id
-from tests.support.pair_files import other_words
+from tests.support.pair_files import decoder_for_vectors, other_words
 from tools.model_factory import embedder_factory, gguf_factory, head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 
@@ -28,6 +28,7 @@ def folder(tmp_path: Path) -> Path:
     other_words(tmp_path / "other-words.gguf", {900: "fox", 901: "owl"})
     gguf_factory.big_vocab_ember(tmp_path / "more-words.gguf", 20_000, source=EMBER_DRAFT)
     embedder_factory.bert(tmp_path / "vectors.gguf")
+    decoder_for_vectors(tmp_path / "decoder-for-vectors.gguf")
     (tmp_path / "broken.gguf").write_bytes(EMBER_DRAFT.read_bytes()[:100_000])
     return tmp_path
 
@@ -58,7 +59,8 @@ def test_those_that_fit_come_first_and_the_others_say_why_not(folder):
     assert min(gains) > 1
     assert found["head"].kind is ProposerKind.EAGLE3
     assert "900 is 'fox' instead of" in (found["other-words"].problem or "")
-    assert found["vectors"].problem == "It turns texts into vectors and writes nothing."
+    for name in ("vectors", "decoder-for-vectors"):
+        assert found[name].problem == "It turns texts into vectors and writes nothing."
     assert found["more-words"].problem == "It has 20,000 tokens and the model 4,096."
     assert "made for a model of width 512, and this one's is 384" in (found["wide-head"].problem or "")
     assert "incomplete" in (found["broken"].problem or "")
