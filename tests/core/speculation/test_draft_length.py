@@ -34,12 +34,6 @@ def free(_: int) -> float:
     return 0.0
 
 
-@pytest.mark.parametrize(("rate", "expected"), [(0.95, True), (0.7, True), (0.3, False), (0.05, False)])
-def test_on_a_cpu_only_likely_tokens_are_worth_a_row(rate: float, expected: bool) -> None:
-    outlook = round_value([GrowthCandidate(1.0, rate)], step(CPU), free)
-    assert (outlook.n_chains == 1) is expected
-
-
 def test_a_round_is_worth_what_its_tokens_are_beside_its_price() -> None:
     assert round_value([GrowthCandidate(1.0, 0.2)], step(GPU), free).n_chains == 1
 

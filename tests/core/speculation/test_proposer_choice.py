@@ -134,13 +134,6 @@ def test_a_round_that_pays_only_because_texts_share_it_is_made_in_each_step() ->
     assert sizes == [[8, 8, 8]] * 30
 
 
-def test_where_room_is_short_all_share_it() -> None:
-    stage = SimulatedEngine(GPU, SimulatedDraftModel("draft", always), n_requests=3)
-    stage.run(20)
-    sizes = [sorted(len(tokens) for tokens in step.values()) for step in stage.run(20, room=6)]
-    assert sizes == [[2, 2, 2]] * 20
-
-
 @pytest.mark.parametrize("curve", [GPU, CPU])
 def test_without_a_proposer_that_is_ever_right_nothing_is_drafted_and_little_is_lost(curve: Calibration) -> None:
     useless = SimulatedDraftModel("draft", never)
@@ -181,15 +174,6 @@ def test_a_text_begins_with_short_lookups_and_has_longer_ones_while_they_are_rig
     stage.begin()
     lengths = [len(step["0"]) for step in stage.run(20) if step]
     assert (lengths[0], lengths[1]) == (8, 16)
-
-
-def test_short_texts_are_not_each_probed_anew_where_no_probe_came_to_anything() -> None:
-    useless = SimulatedDraftModel("draft", never)
-    stage = SimulatedEngine(CPU, useless)
-    for _ in range(60):
-        stage.run(60)
-        stage.begin()
-    assert 8 <= useless.n_probes <= 30
 
 
 def test_a_draft_that_was_wrong_does_not_bring_the_next_probe_nearer() -> None:
