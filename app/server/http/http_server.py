@@ -297,3 +297,5 @@ class HttpServer(uvicorn.Server):
         """Send everybody away, also who comes in just now, and wait for them to leave."""
         self._state.is_leaving = True
         await super().shutdown(sockets)
+        if self.force_exit:  # uvicorn then leaves this out, and the application would end with a traceback
+            await self.lifespan.shutdown()
