@@ -12,6 +12,7 @@ from app.environment.paths import models_folder, usage_file
 from app.library.find_model import UnknownModel, catalog, find_model, last_used
 from app.settings.model_settings_store import UsageStore
 from models.catalog.catalog import Catalog
+from tests.support.pair_files import decoder_for_vectors
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 
@@ -58,10 +59,12 @@ def test_what_is_typed_and_leads_to_no_model_is_told_apart(home: Path, tmp_path:
 
 def test_the_model_used_last_is_the_newest_that_is_there(home: Path) -> None:
     assert last_used(catalog()) is None
-    for seconds, model in ((2.0, EMBER_DRAFT), (1.0, EMBER)):
+    models_folder().mkdir(parents=True)
+    vectors = decoder_for_vectors(models_folder() / "vectors.gguf")
+    for seconds, model in ((2.0, EMBER_DRAFT), (1.0, EMBER), (3.0, vectors)):
         UsageStore(usage_file(), lambda now=seconds: now).note(model)
     found = last_used(catalog())
     assert found is not None
-    assert found.name == "ember-draft-q8_0"
+    assert found.name == "ember-draft-q8_0", "the newest that writes"
     found = last_used(Catalog([models_folder()], starter=None))
     assert found is None

@@ -63,7 +63,7 @@ def valid(kind: type[_Body], fields: Mapping[str, Any], names: Mapping[str, str]
         try:
             return kind.model_validate(fields)
         except ValidationError as error:
-            raise from_validation(dict(one) for one in error.errors()) from None
+            raise from_validation((dict(one) for one in error.errors()), names) from None
 
 
 def query_number(http: HTTPConnection, name: str, usual: int, most: int) -> int:

@@ -292,8 +292,8 @@ _JSON_WORDS = (
 )
 
 
-def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
-    """Return the 400 for the first of pydantic's problems, naming its field."""
+def from_validation(problems: Iterable[Mapping[str, Any]], names: Mapping[str, str] = {}) -> ApiError:
+    """Return the 400 for the first of pydantic's problems, naming its field; ``names`` are those sent, by ours."""
     listed = list(problems)
     # Each member of a union complains for itself: the one that got furthest is the one that was meant.
     same_field = [one for one in listed if one["loc"][:2] == listed[0]["loc"][:2]]
@@ -303,6 +303,7 @@ def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
     if kind == "json_invalid":
         place = ()
     field = _field_name(place)
+    field = names.get(field, field)
     if not place and kind == "missing":
         return refuse(400, "The body is empty: send a JSON object.", code="invalid_json")
     code, sentence = _RULES.get(kind, ("invalid_value", "{field}: {message}."))

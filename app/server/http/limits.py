@@ -155,10 +155,12 @@ class OriginCheck:
         if origin is None or origin.partition(b"://")[2] == header(scope, b"host"):
             await self._app(scope, receive, send)
             return
-        if not self._is_allowed(origin.decode("latin-1").lower()):
+        named = origin.decode("latin-1").lower()
+        if not (named in self._origins or (self._keys.is_needed and _may_have_key(named))):
             shown = origin.decode("latin-1")[:80]
             let_in = advice(f"start the server with --cors {shown}", "add it under Web pages on the page Server")
-            message = f"Requests from web pages of {shown} are refused: {let_in} to let that page in."
+            or_key = ", or with --api-key, and give the page that key" if _may_have_key(named) else ""
+            message = f"Requests from web pages of {shown} are refused: {let_in} to let that page in{or_key}."
             await send_error(scope, send, refuse(403, message, code="foreign_origin"))
             return
         fields = [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
@@ -176,11 +178,11 @@ class OriginCheck:
 
         await self._app(scope, receive, send_with_origin)
 
-    def _is_allowed(self, origin: str) -> bool:
-        scheme, _, authority = origin.partition("://")
-        if origin in self._origins:
-            return True
-        return self._keys.is_needed and (scheme in PROGRAM_SCHEMES or is_loopback_name(host_name(authority)))
+
+def _may_have_key(origin: str) -> bool:
+    """Return whether pages of this origin are let in where they need a key: programs' own, and this machine's."""
+    scheme, _, authority = origin.partition("://")
+    return scheme in PROGRAM_SCHEMES or is_loopback_name(host_name(authority))
 
 
 async def _answer_preflight(scope: Scope, send: Send, fields: list[tuple[bytes, bytes]]) -> None:

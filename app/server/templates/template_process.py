@@ -319,7 +319,7 @@ class Renderer:
             return {"kind": "template", "error": "it is nested too deep"}
         except TemplateError as error:
             kind = "messages" if type(error) is TemplateError else "template"
-            return {"kind": kind, "error": str(error)[:1_000]}
+            return {"kind": kind, "error": str(error)[:1_000].rstrip(".")}  # a sentence goes on
         except Exception as error:
             return {"kind": "template", "error": f"{type(error).__name__}: {error}"[:1_000]}
 

@@ -117,6 +117,7 @@ def test_the_process_renders_with_the_texts_of_special_tokens():
         ("{{ self.__init__.__globals__ }}", "unsafe"),
         ("{% include '/etc/passwd' %}", "no loader"),
         ("{% for %}", "Expected"),
+        ("{% broken", r"unknown tag 'broken'\. Send"),
         ("{{ 1 // 0 }}", "ZeroDivisionError"),
         ("", "empty prompt"),
     ],
@@ -131,7 +132,7 @@ def test_a_hostile_or_broken_template_ends_in_a_sentence(source, reason):
 @pytest.mark.parametrize(
     ("source", "variables", "reason"),
     [
-        ("{% if messages %}{{ raise_exception('roles must alternate') }}{% endif %}", {}, "roles must alternate"),
+        ("{% if messages %}{{ raise_exception('roles must alternate.') }}{% endif %}", {}, r"alternate\.$"),
         (CHATML, {"tools": [{"type": "function", "function": {"name": "f"}}]}, "no place"),
         (None, {}, "no chat template"),
     ],

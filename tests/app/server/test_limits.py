@@ -148,7 +148,9 @@ async def test_pages_of_other_origins_are_let_in_where_the_user_or_a_key_says_so
     preflight = await through(origin_check, ServerSettings(**settings), "OPTIONS", origin=origin, **asked)
     if not is_allowed:
         assert (answer.status_code, preflight.status_code) == (403, 403)
-        assert "--cors" in answer.json()["error"]["message"]
+        told = answer.json()["error"]["message"]
+        assert "--cors" in told
+        assert ("--api-key" in told) is not origin.startswith("https://"), "where a key would help"
         return
     assert answer.headers["access-control-allow-origin"] == origin
     assert (answer.text, preflight.status_code) == ("yes", 204)

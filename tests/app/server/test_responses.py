@@ -221,6 +221,7 @@ def test_a_wish_that_is_not_met_is_refused_by_name(server, fields, param):
     assert error["param"].partition("[")[0].partition(".")[0] == param
     assert error["message"].endswith(".")
     assert "None" not in error["message"], "JSON has null"
+    assert "messages" not in error["message"], "it is the chat's name for the input"
 
 
 def test_stored_items_may_be_named_in_place_of_sent(server):
