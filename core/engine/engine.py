@@ -285,7 +285,7 @@ class Engine:
             if image is not None:
                 return (image,), 0.0
         decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
-        chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
+        chunk = self._chunk(decoding, leaders) if len(decoding) < len(leaders) else 0
         is_scoring = len(decoding) < len(running) and any(sequence.is_scoring for sequence in running)
         # A prompt that is scored needs the outputs that drafts would use.
         drafts, draft_seconds = (NO_DRAFTS, 0.0) if is_scoring else self._drafting.draft(decoding, chunk)
@@ -308,7 +308,7 @@ class Engine:
             return not has_leaders or sequence.lane is Lane.FAST or self._piggyback.can_pause(seconds)
 
         decoding = [sequence for sequence in running if not sequence.is_prefilling]
-        return images.next_share(self._chunk(decoding), is_alone=not running, may_run=may_run)
+        return images.next_share(self._chunk(decoding, running), is_alone=not running, may_run=may_run)
 
     def _commit(
         self,
@@ -392,11 +392,14 @@ class Engine:
         )
         return self.meter.snapshot(now, known)
 
-    def _chunk(self, decoding: list[Sequence]) -> int:
+    def _chunk(self, decoding: list[Sequence], others: list[Sequence]) -> int:
         """Return how many prefill rows the next step may have beside those that decode."""
         kv = sum([sequence.n_past + 1 for sequence in decoding])
+        # Whichever prompt gets the rows, none has more tokens behind it.
+        n_past = max([sequence.n_past for sequence in others if sequence.is_prefilling], default=0)
+        target = step_latency_target(decoding)
         # llama.cpp evaluates at most an ubatch at a time: with more rows, new requests would only wait longer.
-        return prefill_chunk(self.cost, len(decoding), kv, self.context.n_ubatch, step_latency_target(decoding))
+        return prefill_chunk(self.cost, len(decoding), kv, self.context.n_ubatch, target, n_past)
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:

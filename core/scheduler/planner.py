@@ -168,16 +168,21 @@ def halve_prefill(shares: StepPlan) -> StepPlan:
     return tuple(halved)
 
 
-def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target: float) -> int:
+def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target: float, n_past: int = 0) -> int:
     """Return the most prefill rows, up to ``widest``, with which a step stays within its ``target`` time.
 
-    It is at least _SMALLEST_CHUNK, even if that is too slow, so that no prompt starves.
+    The rows that decode read ``kv`` cached tokens; those of the prompt come after ``n_past`` tokens of it. It is at
+    least _SMALLEST_CHUNK, even if that is too slow, so that no prompt starves.
     """
-    if widest <= _SMALLEST_CHUNK or cost.time(n_decoding + widest, kv) <= target:
+
+    def seconds(rows: int) -> float:
+        return cost.time(n_decoding + rows, kv + attended(rows, n_past))
+
+    if widest <= _SMALLEST_CHUNK or seconds(widest) <= target:
         return widest
     # In multiples, as the kernels of many rows like it.
     chunks = range(_SMALLEST_CHUNK, widest, _SMALLEST_CHUNK)
-    n_within = bisect_right(chunks, target, key=lambda rows: cost.time(n_decoding + rows, kv))
+    n_within = bisect_right(chunks, target, key=seconds)
     return chunks[max(n_within - 1, 0)]
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import (
     Share,
+    attended,
     cut_at_checkpoints,
     halve_prefill,
     leading_requests,
@@ -84,6 +85,16 @@ def test_chunks_follow_the_machine() -> None:
     assert prefill_chunk(slow, 4, 100, 512, 0.1) == 16
     assert prefill_chunk(slow, 0, 0, 100, 0.48) == 100
     assert prefill_chunk(slow, 0, 0, 8, 0.5) == 8
+
+
+def test_chunks_are_smaller_behind_much_text_of_their_own() -> None:
+    cost = CostModel(Calibration({1: 0.01, 512: 0.09}, kv_seconds=1e-7))
+    sizes = [prefill_chunk(cost, 1, 100, 512, 0.1, n_past) for n_past in (0, 2_000, 8_000, 30_000)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 400
+    for rows, n_past in zip(sizes, (0, 2_000, 8_000, 30_000), strict=True):
+        assert cost.time(1 + rows, 100 + attended(rows, n_past)) <= 0.1
+        assert cost.time(1 + rows + 16, 100 + attended(rows + 16, n_past)) > 0.1
 
 
 def test_steps_are_as_short_as_the_first_lane_among_those_who_decode_wants_them() -> None:
