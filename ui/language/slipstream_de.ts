@@ -5500,8 +5500,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/snippets.py" />
-      <source>Run “Chat: Manage Language Models”, choose Add Models, then Custom Endpoint, and enter a name, the key and Chat Completions. In the file that opens, chatLanguageModels.json, put this behind “models”; leave its line with the key as it is.</source>
-      <translation>Führe „Chat: Manage Language Models“ aus, wähle Add Models, dann Custom Endpoint, und gib einen Namen, den Schlüssel und Chat Completions an. In der Datei, die sich öffnet, chatLanguageModels.json, gehört das hier hinter „models“; die Zeile mit dem Schlüssel bleibt, wie sie ist.</translation>
+      <source>Run “Chat: Manage Language Models”, choose Add Models, then Custom Endpoint, and enter a name, the key and Chat Completions. In the file that opens, chatLanguageModels.json, put this in the place of what is behind “models”; leave its line with the key as it is.</source>
+      <translation>Führe „Chat: Manage Language Models“ aus, wähle Add Models, dann Custom Endpoint, und gib einen Namen, den Schlüssel und Chat Completions an. In der Datei, die sich öffnet, chatLanguageModels.json, kommt das hier an die Stelle dessen, was hinter „models“ steht; die Zeile mit dem Schlüssel bleibt, wie sie ist.</translation>
     </message>
     <message>
       <location filename="../../ui/server/snippets.py" />
@@ -8945,6 +8945,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
+      <source>its header is longer than {most} MiB, more than any real model has</source>
+      <translation>sein Kopf ist länger als {most} MiB, mehr als irgendein echtes Modell hat</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
       <source>Get the file for little-endian machines, or convert it with gguf_convert_endian.py.</source>
       <translation>Hole die Datei für Little-Endian-Rechner, oder wandle sie mit gguf_convert_endian.py um.</translation>
     </message>
@@ -8960,56 +8965,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
-      <source>its tensor {name} has a type ({id_}) that llama.cpp no longer reads</source>
-      <translation>sein Tensor {name} hat einen Typ ({id_}), den llama.cpp nicht mehr liest</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
-      <source>It is damaged, or made for a newer llama.cpp.</source>
-      <translation>Es ist beschädigt oder für ein neueres llama.cpp gemacht.</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
-      <source>{name} is not a GGUF model: {what}</source>
-      <translation>{name} ist kein GGUF-Modell: {what}</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
-      <source>a value in its metadata has {n_bytes:,} bytes</source>
-      <translation>ein Wert seiner Metadaten hat {n_bytes:,} Byte</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
-      <source>the array {key} in its metadata has {count:,} texts in {n_bytes:,} bytes</source>
-      <translation>die Liste {key} seiner Metadaten hat {count:,} Texte in {n_bytes:,} Byte</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
-      <source>a text in its metadata is longer than any file</source>
-      <translation>ein Text seiner Metadaten ist länger als jede Datei</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
-      <source>its header is longer than {most} MiB, more than any real model has</source>
-      <translation>sein Kopf ist länger als {most} MiB, mehr als irgendein echtes Modell hat</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
-      <source>it was written for big-endian machines</source>
-      <translation>es wurde für Big-Endian-Rechner geschrieben</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
-      <source>it is GGUF version {version}, which is no longer in use</source>
-      <translation>es ist GGUF Version {version}, die nicht mehr in Gebrauch ist</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
-      <source>it is GGUF version {version}, and only versions 2 and 3 are known</source>
-      <translation>es ist GGUF Version {version}, und nur 2 und 3 sind bekannt</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
       <source>it announces {count:,} {what}, and no model has more than {limit:,}</source>
       <translation>es kündigt {count:,} {what} an, und kein Modell hat mehr als {limit:,}</translation>
     </message>
@@ -9017,11 +8972,6 @@ Klicke für mehr.</translation>
       <location filename="../../models/gguf/header.py" />
       <source>a {what} has {n_bytes:,} bytes, more than the {limit:,} allowed</source>
       <translation>{what}: {n_bytes:,} Byte, mehr als die erlaubten {limit:,}</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
-      <source>the names in its header are longer than those of any real model</source>
-      <translation>die Namen in seinem Kopf sind länger als die irgendeines echten Modells</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
@@ -9060,11 +9010,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
-      <source>starts at {offset:,} and not at {expected:,}, where the one before it ends</source>
-      <translation>beginnt bei {offset:,} und nicht bei {expected:,}, wo der vorige endet</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
       <source>its tensor {name} has {n_dimensions:,} dimensions, more than {max_dimensions}</source>
       <translation>sein Tensor {name} hat {n_dimensions:,} Dimensionen, mehr als {max_dimensions}</translation>
     </message>
@@ -9075,18 +9020,58 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
-      <source>Get a newer file of this model, for example in Q4_0.</source>
-      <translation>Hole eine neuere Datei dieses Modells, zum Beispiel in Q4_0.</translation>
+      <source>its tensor {name} has a type ({id_}) that llama.cpp no longer reads</source>
+      <translation>sein Tensor {name} hat einen Typ ({id_}), den llama.cpp nicht mehr liest</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
-      <source>a metadata key is empty</source>
-      <translation>ein Schlüssel der Metadaten ist leer</translation>
+      <source>It is damaged, or made for a newer llama.cpp.</source>
+      <translation>Es ist beschädigt oder für ein neueres llama.cpp gemacht.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>{name} is not a GGUF model: {what}</source>
+      <translation>{name} ist kein GGUF-Modell: {what}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>a value in its metadata has {n_bytes:,} bytes</source>
+      <translation>ein Wert seiner Metadaten hat {n_bytes:,} Byte</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the array {key} in its metadata has {count:,} texts in {n_bytes:,} bytes</source>
+      <translation>die Liste {key} seiner Metadaten hat {count:,} Texte in {n_bytes:,} Byte</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>a text in its metadata is longer than any file</source>
+      <translation>ein Text seiner Metadaten ist länger als jede Datei</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it was written for big-endian machines</source>
+      <translation>es wurde für Big-Endian-Rechner geschrieben</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it is GGUF version {version}, which is no longer in use</source>
+      <translation>es ist GGUF Version {version}, die nicht mehr in Gebrauch ist</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it is GGUF version {version}, and only versions 2 and 3 are known</source>
+      <translation>es ist GGUF Version {version}, und nur 2 und 3 sind bekannt</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
       <source>its metadata has the key {key} twice</source>
       <translation>seine Metadaten haben den Schlüssel {key} zweimal</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the names in its header are longer than those of any real model</source>
+      <translation>die Namen in seinem Kopf sind länger als die irgendeines echten Modells</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
@@ -9100,8 +9085,23 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
+      <source>starts at {offset:,} and not at {expected:,}, where the one before it ends</source>
+      <translation>beginnt bei {offset:,} und nicht bei {expected:,}, wo der vorige endet</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
       <source>its tensor {name} {where}</source>
       <translation>sein Tensor {name} {where}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>Get a newer file of this model, for example in Q4_0.</source>
+      <translation>Hole eine neuere Datei dieses Modells, zum Beispiel in Q4_0.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>a metadata key is empty</source>
+      <translation>ein Schlüssel der Metadaten ist leer</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
@@ -9239,16 +9239,6 @@ Klicke für mehr.</translation>
       <translation>Nach einem EAGLE-3-Kopf wurde nicht gesucht. {no_head}</translation>
     </message>
     <message>
-      <location filename="../../models/pairing/head_offers.py" />
-      <source>{name}: {reason}</source>
-      <translation>{name}: {reason}</translation>
-    </message>
-    <message>
-      <location filename="../../models/pairing/head_offers.py" />
-      <source>{name}: It is larger than the memory that is left beside the model.</source>
-      <translation>{name}: Es ist größer als der Speicher, der neben dem Modell bleibt.</translation>
-    </message>
-    <message>
       <location filename="../../models/pairing/heads.py" />
       <source>It is a drafting head of the kind {architecture}, which Slipstream does not run. EAGLE-3 and DFlash heads and small models of the same vocabulary can draft.</source>
       <translation>Es ist ein Entwurfskopf der Art {architecture}, die Slipstream nicht ausführt. Entwürfe machen EAGLE-3- und DFlash-Köpfe und kleine Modelle mit demselben Vokabular.</translation>
@@ -9347,6 +9337,16 @@ Klicke für mehr.</translation>
       <location filename="../../models/pairing/offers.py" />
       <source>The model's name says nothing of its family, so the Hub was not searched.</source>
       <translation>Der Name des Modells sagt nichts über seine Familie, der Hub wurde also nicht durchsucht.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/offers.py" />
+      <source>{name}: {reason}</source>
+      <translation>{name}: {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/offers.py" />
+      <source>{name}: It is larger than the memory that is left beside the model.</source>
+      <translation>{name}: Es ist größer als der Speicher, der neben dem Modell bleibt.</translation>
     </message>
     <message>
       <location filename="../../models/pairing/partner.py" />

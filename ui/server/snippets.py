@@ -41,8 +41,8 @@ def snippets(to: Address) -> tuple[Snippet, ...]:
             "VS Code",
             tr(
                 "Run “Chat: Manage Language Models”, choose Add Models, then Custom Endpoint, and enter a name, the "
-                "key and Chat Completions. In the file that opens, chatLanguageModels.json, put this behind “models”; "
-                "leave its line with the key as it is."
+                "key and Chat Completions. In the file that opens, chatLanguageModels.json, put this in the place of "
+                "what is behind “models”; leave its line with the key as it is."
             ),
             "json",
             _vs_code(to),
