@@ -120,10 +120,7 @@ class Meters:
 
 
 def _memory_of(host: ModelHost) -> tuple[int, int, int]:
-    """Return the bytes of weights, of those that are mapped, and of KV that a model has outside of GPUs.
-
-    As far as its layers tell.
-    """
+    """Return the bytes of weights, of those that are mapped, and of KV that a model has outside of GPUs, by layers."""
     model, entry = host.model, host.entry
     facts = facts_of(entry) if entry is not None else None
     if model is None or facts is None:

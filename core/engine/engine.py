@@ -392,11 +392,11 @@ class Engine:
         )
         return self.meter.snapshot(now, known)
 
-    def _chunk(self, decoding: list[Sequence], others: list[Sequence]) -> int:
-        """Return how many prefill rows the next step may have beside those that decode."""
+    def _chunk(self, decoding: list[Sequence], running: list[Sequence]) -> int:
+        """Return how many prefill rows the next step of ``running`` may have beside those that decode."""
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         # Whichever prompt gets the rows, none has more tokens behind it.
-        n_past = max([sequence.n_past for sequence in others if sequence.is_prefilling], default=0)
+        n_past = max([sequence.n_past for sequence in running if sequence.is_prefilling], default=0)
         target = step_latency_target(decoding)
         # llama.cpp evaluates at most an ubatch at a time: with more rows, new requests would only wait longer.
         return prefill_chunk(self.cost, len(decoding), kv, self.context.n_ubatch, target, n_past)
