@@ -15,8 +15,8 @@ machine favours nobody.
 The best fixed depth is chosen on one half of the prompts and compared on the other half, and the other way round. If it
 were chosen and compared on the same noisy samples, the luckiest of many depths would win. The same holds for the better
 of draft model and lookups, to which the two together are compared. Which of these is faster differs by 15 % from prompt
-to prompt, more than from server to server, so this comparison has more prompts, and only one server for each way. One
-way, the control, is plain decoding: its distance from plain decoding says how much of any ratio is noise.
+to prompt, more than from server to server, so this comparison has more prompts. One way, the control, is plain
+decoding: its distance from plain decoding says how much of any ratio is noise.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def measure_draft(
     """Return the samples of all ways with one draft, and those of draft model and lookups together and alone."""
     ways, n_servers = ways_with(draft, options.depths), options.servers
     servers = {way: [stage.contender(way) for _ in range(n_servers)] for way in ways}
-    together = {way: [stage.contender(way)] for way in (_TOGETHER if draft != "none" else ())}
+    together = {way: [stage.contender(way) for _ in range(n_servers)] for way in (_TOGETHER if draft != "none" else ())}
     servers[PLAIN] = [stage.contender(PLAIN)]
     for way, contenders in (*servers.items(), *together.items()):
         # Ways without decisions learn nothing: one prompt warms them up.
@@ -127,7 +127,7 @@ def measure_draft(
     for place, text in enumerate(prompts.mixed(n_more * len(prompts.KINDS))):
         round_, kind = divmod(place, len(prompts.KINDS))
         prompt = prompts.BenchPrompt(prompts.KINDS[kind], text)
-        more += _measure_prompt(draft, prompt, round_, turns(_TOGETHER, round_), together, options.tokens)
+        more += _measure_prompt(draft, prompt, round_, turns(_TOGETHER, round_, n_servers), together, options.tokens)
         if prompt.kind == prompts.KINDS[-1]:
             say(f"{draft}: draft model and lookups: prompt {round_ + 1} of {n_more} of each kind")
     return samples, more
