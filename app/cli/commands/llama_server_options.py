@@ -162,6 +162,11 @@ class LlamaServerChoice:
     sleep_idle_seconds: Annotated[
         float | None, _option("--sleep-idle-seconds", metavar="SECONDS", help="As --idle-unload; -1: never.")
     ] = None
+    slot_save_path: Annotated[
+        Path | None,
+        _option("--slot-save-path", metavar="FOLDER", help="Let clients save what a slot holds there, at /slots."),
+    ] = None
+    props: Annotated[bool, _option("--props", help="Answer POST /props, which changes nothing, as there.")] = False
     api_key_file: Annotated[
         Path | None,
         _option("--api-key-file", metavar="FILE", help="Keys of clients: one per line, # for comments."),
