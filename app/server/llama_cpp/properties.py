@@ -98,7 +98,7 @@ async def act_on_slot(id_slot: int, http: HttpRequest, body: SlotBody | None = N
         )
     action = http.query_params.get("action", "")
     if action not in _ACTIONS:
-        raise refuse(400, f"action must be {', '.join(_ACTIONS)}, not {action[:40]!r}.", param="action")
+        raise refuse(400, f"action must be save, restore or erase, not {action[:40]!r}.", param="action")
     body = body or SlotBody()
     name = "" if action == "erase" else _file_name(body.filename)
     path = str(folder / name) if name else ""

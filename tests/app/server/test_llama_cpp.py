@@ -336,8 +336,8 @@ def test_a_slot_is_saved_erased_and_restored_as_at_llama_server(keeper):
     ("path", "body", "status", "says"),
     [
         ("9?action=save", {"filename": "a.bin"}, 400, "the slots are 0 to 1"),
-        ("one?action=save", {"filename": "a.bin"}, 400, "id_slot"),
-        ("0?action=copy", {"filename": "a.bin"}, 400, "action must be save, restore, erase"),
+        ("one?action=save", {"filename": "a.bin"}, 400, "id_slot must be a valid integer"),
+        ("0?action=copy", {"filename": "a.bin"}, 400, "action must be save, restore or erase"),
         ("0", {}, 400, "action must be"),
         ("0?action=save", {}, 400, "Missing required field: filename"),
         *(
@@ -357,6 +357,7 @@ def test_what_cannot_be_done_with_a_slot_is_an_error_that_says_so(keeper, path, 
     error = answer.json()["error"]
     assert says in error["message"]
     assert error["code"] == status
+    assert error["param"] in ("id_slot", "action", "filename")
     assert {one.name for one in keeper.folder.iterdir()} <= {"foreign.bin", "tale.bin", "chat.bin"}
 
 
