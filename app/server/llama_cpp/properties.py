@@ -101,7 +101,7 @@ async def act_on_slot(id_slot: int, http: HttpRequest, body: SlotBody | None = N
         raise refuse(400, f"action must be save, restore or erase, not {action[:40]!r}.", param="action")
     body = body or SlotBody()
     name = "" if action == "erase" else _file_name(body.filename)
-    path = str(folder / name) if name else ""
+    path = str(folder.absolute() / name) if name else ""  # the engine's process may run in another folder
     request = SlotRequest(new_id("slot"), id_slot, cast(SlotAction, action), path)
     done, _ = await answered(http, body.model or http.query_params.get("model"), request, SlotDone)
     milliseconds = round(done.seconds * 1_000, 3)

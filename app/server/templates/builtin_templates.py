@@ -55,16 +55,18 @@ def _llama_2(text: str = _TEXT, *, has_system: bool = True, begin: str = "") -> 
     )
 
 
-def _system_first(text: str, system_text: str, turn: str, answer: str = "") -> str:
-    """Return a template that puts what the system says into the next turn, in the place of ``text`` in ``turn``."""
-    told = "{% if turn.system %}{{ turn.system }}\n\n{% set turn.system = '' %}{% endif %}"
-    kept = f"{{% set turn.system = turn.system ~ {system_text} %}}"
+def _system_first(text: str, turn: str, answer: str = "") -> str:
+    """Return a template that puts what the system says before the ``text`` that comes first in the user's ``turn``."""
+    is_due = "turn.system and m.role != 'assistant'"
+    told = f"{{% if {is_due} %}}{{{{ turn.system }}}}\n\n{{% set turn.system = '' %}}{{% endif %}}"
+    kept = f"{{% set turn.system = turn.system ~ ({text.strip('{ }')}) %}}"
     turn = turn.replace(text, told + text, 1)
     return "{% set turn = namespace(system='') %}" + _turns(_by_role(system=kept, others=turn), answer)
 
 
-def _granite(begin: str = "<|start_of_role|>assistant<|end_of_role|>") -> str:
-    return _turns(f"<|start_of_role|>{_ROLE}<|end_of_role|>{_TEXT}<|end_of_text|>\n", begin)
+def _granite() -> str:
+    turn = f"<|start_of_role|>{_ROLE}<|end_of_role|>{_TEXT}<|end_of_text|>\n"
+    return _turns(turn, "<|start_of_role|>assistant<|end_of_role|>")
 
 
 def _exaone(*, has_tools: bool) -> str:
@@ -137,10 +139,9 @@ BUILTIN_TEMPLATES: dict[str, str] = {
     "falcon3": _turns(f"<|{_ROLE}|>\n{_TEXT}\n", "<|assistant|>\n"),
     "gemma": _system_first(
         _TRIMMED,
-        "(m.content|trim)",
         f"<start_of_turn>{{{{ 'model' if m.role == 'assistant' else m.role }}}}\n{_TRIMMED}<end_of_turn>\n",
         "<start_of_turn>model\n",
-    ).replace("{% if turn.system %}", "{% if turn.system and m.role != 'assistant' %}"),
+    ),
     "gigachat": _turns(
         _by_role(
             system=_only_first(f"{_TEXT}<|message_sep|>"),
@@ -225,7 +226,6 @@ BUILTIN_TEMPLATES: dict[str, str] = {
     ),
     "orion": _system_first(
         _TEXT,
-        "m.content",
         _by_role(user=f"Human: {_TEXT}\n\nAssistant: </s>", others=f"{_TEXT}</s>"),
     ),
     "pangu-embedded": _turns(
