@@ -111,7 +111,7 @@ ROUTES = (
     ("GET", "/props", properties.properties),
     ("POST", "/props", properties.change_properties),
     ("GET", "/slots", properties.slots),
-    ("POST", "/slots/{slot_id}", properties.act_on_slot),
+    ("POST", "/slots/{id_slot}", properties.act_on_slot),
     ("GET", "/metrics", metrics.metrics),
     ("POST", "/v1/audio/{kind}", audio.audio),
     ("GET", "/", ollama_models.root),
@@ -192,8 +192,6 @@ _STATUSES: dict[Any, int] = {
             audio.audio,
             ollama_models.unsupported,
             ollama_models.unsupported_blob,
-            properties.change_properties,
-            properties.act_on_slot,
         ),
         501,
     ),
@@ -207,6 +205,7 @@ _QUERIES: dict[Any, tuple[str, ...]] = {
     router.remove_model: ("model",),
     properties.properties: ("model",),
     properties.slots: ("model", "fail_on_no_slot"),
+    properties.act_on_slot: ("action", "model"),
     owner_routes.get_log: ("lines",),
 }
 _UNHEALTHY: dict[int | str, Any] = {503: {"description": "It does not answer now, and why", "content": {JSON: {}}}}

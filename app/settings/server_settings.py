@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from app.settings.worker_tokens import tokens_for
@@ -40,8 +41,10 @@ class ServerSettings:
     answered nobody for ``idle_unload`` seconds leaves memory until the next call (None: never). At most ``models_max``
     are loaded at once. ``aliases`` are other names of models, "" that of the start. ``lora`` are LoRA adapters of the
     first model that is loaded, each with its scale. ``allowed_hosts`` are names that requests may give this server
-    besides its own; ``cors`` origins of web pages that may use it. ``announce`` prints one line with the address once
-    connections are accepted. ``exit_with_stdin`` ends the server when its standard input reaches its end.
+    besides its own; ``cors`` origins of web pages that may use it. What slots hold may be saved to the folder
+    ``slot_save_path`` and restored from there. ``allows_props`` lets clients ask for a change of properties.
+    ``announce`` prints one line with the address once connections are accepted. ``exit_with_stdin`` ends the server
+    when its standard input reaches its end.
     """
 
     host: str = DEFAULT_HOST
@@ -63,6 +66,8 @@ class ServerSettings:
     strict_models: bool = False
     allowed_hosts: tuple[str, ...] = ()
     cors: tuple[str, ...] = ()
+    slot_save_path: Path | None = None
+    allows_props: bool = False
     on_demand: bool = False
     idle_unload: float | None = None
     models_max: int = DEFAULT_MODELS
@@ -91,6 +96,8 @@ class ServerSettings:
                 f"Serving on {open_host} lets other machines use this model, so it needs an API key: "
                 f"make one with `{PROGRAM} keys add NAME`, or serve this machine only with --host 127.0.0.1."
             )
+        if self.slot_save_path is not None and not self.slot_save_path.is_dir():
+            raise BadOption(f"--slot-save-path names {self.slot_save_path}, which is no folder: make it first.")
         if self.model is not None and self.last_model:
             raise BadOption("--model names a model and --last-model takes the one used last: leave out one of them.")
         if self.draft is not None and not self.uses_draft:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from core.engine.slot_files import PreparedSlotRequest
 from core.llama.context import DecodeStatus, EmbeddingContext, EmbeddingOptions, Rows
 from core.llama.model import Model, Vocab
 from core.scheduler.input_processor import PreparedRequest, checked_tokens, convert
@@ -27,7 +28,7 @@ from core.values.messages import (
     Snapshot,
     StepRequest,
 )
-from core.values.request import DetokenizeRequest, Embedded, EmbedRequest, Lane, Request, TokenizeRequest
+from core.values.request import DetokenizeRequest, Embedded, EmbedRequest, Lane, TokenizeRequest
 
 MAX_TEXTS = 64
 """Texts in one batch: more than a few dozen gain nothing, and a hybrid model keeps a state for each."""
@@ -48,7 +49,7 @@ class PreparedEmbedding:
         """There is nothing to free."""
 
 
-Prepared = PreparedRequest | PreparedEmbedding
+Prepared = PreparedRequest | PreparedEmbedding | PreparedSlotRequest
 
 
 @dataclass(slots=True)
@@ -126,7 +127,7 @@ class Embedder:
 
     def prepare(self, request: StepRequest) -> PreparedEmbedding:
         """Tokenise and check; raises BadRequest, InputTooLong, and LoadFailed where memory is short."""
-        if isinstance(request, Request):
+        if not isinstance(request, EmbedRequest):
             raise BadRequest(CANNOT_WRITE, param="model")
         if (request.query is None) == (self.pooling == "rank"):
             raise BadRequest(_wrong_kind(self.pooling), param="model")

@@ -259,7 +259,7 @@ class Engine:
         sequence.started_at = now
         sequence.n_cached = sequence.n_past
         sequence.cache_miss = self._cache_miss(sequence)
-        events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
+        events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached, sequence.slot.id))
         if sequence.request.reports_progress:
             events.append(sequence.progress(now))
         if sequence.request.prompt_logprobs:

@@ -1,4 +1,4 @@
-"""The engines of one process: the loaded model, its draft model (spark), and the embedder."""
+"""The engines of one process: the loaded model with its slots, its draft model (spark), and the embedder."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from dataclasses import replace
 
 from core.engine.embedder import Embedder, Prepared, PreparedEmbedding
 from core.engine.engine import Engine
+from core.engine.slot_files import PreparedSlotRequest, SlotFiles
 from core.scheduler.input_processor import convert
 from core.values.errors import BadRequest
-from core.values.messages import Answer, LaneCount, RequestEvent, Snapshot, StepRequest
-from core.values.request import DetokenizeRequest, EmbedRequest, Request, TokenizeRequest
+from core.values.messages import Answer, LaneCount, RequestEvent, Snapshot, Started, StepRequest
+from core.values.request import DetokenizeRequest, EmbedRequest, Request, SlotRequest, TokenizeRequest
 from models.formatting.sentence import Sentence
 
 # Weight of the latest step in the moving average of the draft engine's step time.
 _STEP_WEIGHT = 0.1
 # Seconds that a batch for vectors may take while chats run: half of the longest step.
 _LONGEST_BATCH = 0.05
+# Seconds between two looks of an idle engine at whether the file of a slot was read or written.
+_FILE_PAUSE = 0.02
 
 
 class Engines:
@@ -31,6 +34,7 @@ class Engines:
         """``open_spark`` makes the draft model's engine for its first request; None: there is none."""
         self._embedder = embedder
         self.main = main
+        self._slot_files = SlotFiles(main.slots, main.n_ctx)
         self._open_spark = open_spark
         self._spark: Engine | None = None
         self._opening = threading.Lock()
@@ -42,6 +46,8 @@ class Engines:
         self._n_prepared += 1
         if isinstance(request, EmbedRequest):
             return self._embedder.prepare(request)
+        if isinstance(request, SlotRequest):
+            return self._slot_files.prepare(request)
         return self._engine_of(request).prepare(request)
 
     def answer(self, request: TokenizeRequest | DetokenizeRequest) -> Answer:
@@ -52,6 +58,9 @@ class Engines:
         """Queue a request with the engine that it is for."""
         if isinstance(prepared, PreparedEmbedding):
             self._embedder.submit(prepared)
+            return
+        if isinstance(prepared, PreparedSlotRequest):
+            self._slot_files.submit(prepared)
             return
         self._engine_of(prepared.request).submit(prepared, submitted_at)
 
@@ -82,11 +91,15 @@ class Engines:
 
     def step(self) -> list[RequestEvent]:
         """Step each engine that has work; return what happened."""
-        events = self.main.step()
+        began, is_pause = time.perf_counter(), self._slot_files.needs_step
+        events = self._slot_files.step()
+        if is_pause:
+            self.main.book_pause(time.perf_counter() - began)
+        events += self.main.step()
         spark = self._spark
         if spark is not None and not spark.is_idle and self.main.can_pause(self._step_seconds):
             began = time.perf_counter()
-            events += spark.step()
+            events += self._numbered(spark.step())
             seconds = time.perf_counter() - began
             self._step_seconds += _STEP_WEIGHT * (seconds - self._step_seconds)
             self.main.book_pause(seconds)
@@ -101,7 +114,10 @@ class Engines:
 
     def write_back(self) -> float | None:
         """While idle, write texts to RAM and disk, as ``Engine.write_back`` does."""
-        return self.main.write_back()
+        seconds = self.main.write_back()
+        if not self._slot_files.is_busy:
+            return seconds
+        return _FILE_PAUSE if seconds is None else min(seconds, _FILE_PAUSE)
 
     def take_snapshot(self) -> Snapshot | None:
         """Return a snapshot of the loaded model, or of the draft model's engine while only that one works."""
@@ -122,6 +138,11 @@ class Engines:
             self._spark.close()
         self._embedder.close()
         self.main.close()
+
+    def _numbered(self, events: list[RequestEvent]) -> list[RequestEvent]:
+        """Return events of the draft model's engine, its slots numbered behind those of the loaded model."""
+        n_slots = len(self.main.slots)
+        return [replace(one, slot=n_slots + one.slot) if isinstance(one, Started) else one for one in events]
 
     def _engine_of(self, request: Request) -> Engine:
         if not request.by_draft:

@@ -38,7 +38,10 @@ _MOST_TOKENS = 1 << 24
 
 
 class NotASegmentFile(Exception):
-    """The file is damaged, or belongs to another model."""
+    """The file is damaged, or belongs to another model; its text says which."""
+
+    def __init__(self, why: str = "it is damaged") -> None:
+        super().__init__(why)
 
 
 class SegmentHeader(NamedTuple):
@@ -69,10 +72,14 @@ def pack_head(key: bytes, header: SegmentHeader, blob: Blob) -> bytes:
 def read_head(file: BinaryIO, key: bytes, n_file_bytes: int) -> tuple[SegmentHeader, bytes]:
     """Return a file's header and its blob's digest; the blob comes next. Raises NotASegmentFile and OSError."""
     head = file.read(_HEAD.size)
+    if not head.startswith(_MAGIC):
+        raise NotASegmentFile("another program has written it")
     if len(head) < _HEAD.size:
         raise NotASegmentFile
-    magic, its_key, name, parent, n_bytes, start, n_tokens, is_whole, digest = _HEAD.unpack(head)
-    if magic != _MAGIC or its_key != key or not 0 < n_tokens <= _MOST_TOKENS:
+    _, its_key, name, parent, n_bytes, start, n_tokens, is_whole, digest = _HEAD.unpack(head)
+    if its_key != key:
+        raise NotASegmentFile("it is of another model, other options or another llama.cpp")
+    if not 0 < n_tokens <= _MOST_TOKENS:
         raise NotASegmentFile
     if n_file_bytes != _HEAD.size + 4 * n_tokens + _DIGEST_BYTES + n_bytes:
         raise NotASegmentFile
@@ -81,6 +88,33 @@ def read_head(file: BinaryIO, key: bytes, n_file_bytes: int) -> tuple[SegmentHea
         raise NotASegmentFile
     ids = np.frombuffer(tokens, "<i4").astype(np.int32)
     return SegmentHeader(name, None if parent == _NO_PARENT else parent, start, ids, n_bytes, bool(is_whole)), digest
+
+
+def write_segment(path: Path, key: bytes, header: SegmentHeader, blob: Blob) -> int:
+    """Write a segment's file atomically, for its owner alone; return its bytes. Raises OSError."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}{_PARTIAL}")
+    head = pack_head(key, header, blob)
+    try:
+        handle = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
+        with open(handle, "wb", buffering=0) as file:
+            _write_all(file.fileno(), memoryview(head))
+            _write_all(file.fileno(), memoryview(blob.data))
+        os.replace(partial, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
+    return len(head) + blob.nbytes
+
+
+def read_segment(path: Path, key: bytes) -> tuple[SegmentHeader, Blob]:
+    """Return what a segment's file holds. Raises NotASegmentFile and OSError."""
+    with path.open("rb") as file:
+        header, digest = read_head(file, key, os.fstat(file.fileno()).st_size)
+        blob = np.empty(header.n_bytes, np.uint8)
+        if file.readinto(blob.data) != header.n_bytes or _digest(blob.data) != digest:
+            raise NotASegmentFile
+    return header, blob
 
 
 def _digest(data: bytes | memoryview) -> bytes:
@@ -141,29 +175,14 @@ class SegmentFolder:
         """Write a segment's file atomically. Raises OSError."""
         if shutil.disk_usage(self._folder).free < blob.nbytes + _LEFT_FREE:
             raise OSError(28, "the disk is nearly full")
-        partial = self._folder / f"{header.id.hex()}.{os.getpid()}{_PARTIAL}"
-        try:
-            handle = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
-            with open(handle, "wb", buffering=0) as file:
-                _write_all(file.fileno(), memoryview(pack_head(self._key, header, blob)))
-                _write_all(file.fileno(), memoryview(blob.data))
-            os.replace(partial, self._path(header.id))
-        except OSError:
-            with contextlib.suppress(OSError):
-                partial.unlink()
-            raise
+        write_segment(self._path(header.id), self._key, header, blob)
 
     def read(self, name: bytes) -> Blob | None:
         """Return a segment's bytes. A file that is damaged is removed, and gives None."""
-        path = self._path(name)
-        try:
-            with path.open("rb") as file:
-                header, digest = read_head(file, self._key, os.fstat(file.fileno()).st_size)
-                blob = np.empty(header.n_bytes, np.uint8)
-                if header.id == name and file.readinto(blob.data) == header.n_bytes and _digest(blob.data) == digest:
-                    return blob
-        except (OSError, NotASegmentFile):
-            pass
+        with contextlib.suppress(OSError, NotASegmentFile):
+            header, blob = read_segment(self._path(name), self._key)
+            if header.id == name:
+                return blob
         self.remove(name)
         return None
 
@@ -232,10 +251,10 @@ def _write_all(handle: int, data: memoryview) -> None:
 
 def _is_being_written(name: str) -> bool:
     """True for the unfinished file of another process that lives."""
-    parts = name.split(".")
-    if not name.endswith(_PARTIAL) or len(parts) != 3 or not parts[1].isdigit():
+    _, _, process = name.removesuffix(_PARTIAL).rpartition(".")
+    if not name.endswith(_PARTIAL) or not process.isdigit():
         return False
-    return int(parts[1]) != os.getpid() and psutil.pid_exists(int(parts[1]))
+    return int(process) != os.getpid() and psutil.pid_exists(int(process))
 
 
 def _remove(path: Path) -> None:

@@ -195,6 +195,14 @@ class SegmentStore:
             if segment in self._on_disk:
                 self._on_disk.touch(segment, segment.worth)
 
+    def forget(self, text: TokenIds) -> None:
+        """Forget a text, on disk too, except for the beginnings that other texts continue."""
+        reaches = self.tree.match(text).reaches()
+        own = [place for place, end in reaches.items() if isinstance(place, Segment) and place.end <= end]
+        for segment in sorted(own, key=lambda segment: -segment.end):
+            if not segment.children:
+                self._drop(segment)
+
     def clear(self) -> None:
         """Forget everything, on disk too."""
         for segment in sorted(self._segments.values(), key=lambda segment: -segment.end):

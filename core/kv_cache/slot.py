@@ -28,6 +28,7 @@ from core.kv_cache.prefix_tree import (
 class Slot:
     """One sequence id. The first ``n_resident`` of its tokens ``resident`` are in the cache.
 
+    ``n_left`` are the tokens that its last request left here, some of which may have moved to the store since.
     ``start``, ``end`` and ``node`` are the place of its text in the tree. ``n_tenants`` counts the requests it has had.
     ``stops`` are positions where prefill pauses, because other requests wait to share the prefix up to there, or a
     recurrent state is saved. ``rank`` is that of its request's lane.
@@ -36,6 +37,7 @@ class Slot:
     id: int
     resident: TokenBuffer = field(default_factory=lambda: TokenBuffer(np.empty(0, np.int32)))
     n_resident: int = 0
+    n_left: int = 0
     is_free: bool = True
     last_used: int = 0
     n_tenants: int = 0
@@ -190,8 +192,15 @@ class SlotSearch:
                 best, n_best = place, end
         return best, n_best
 
-    def slot_to_take(self, source: Slot | None, n_shared: int) -> Slot:
-        """Return the free slot to take for a text that shares ``n_shared`` tokens with ``source``."""
+    def slot_to_take(self, source: Slot | None, n_shared: int, wanted: int | None = None) -> Slot:
+        """Return the free slot to take for a text that shares ``n_shared`` tokens with ``source``.
+
+        That is ``wanted`` if it is free, and the text can be copied to it.
+        """
+        if wanted is not None and 0 <= wanted < len(self._slots) and (source is None or self._memory.can_share):
+            slot = self._slots[wanted]
+            if slot.is_free:
+                return slot
         free = [slot for slot in self._slots if slot.is_free]
         oldest = min(free, key=lambda slot: (slot.n_resident > 0, slot.last_used))
         if source is None or not source.is_free:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from core.kv_cache.disk_cache import Blob
 from core.kv_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_tree import Divergence, PrefixTree, divergence
-from core.kv_cache.segment_store import SegmentLink, SegmentStore
+from core.kv_cache.prefix_tree import Divergence, PrefixTree, TokenIds, divergence
+from core.kv_cache.segment_store import Segment, SegmentLink, SegmentStore
 from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, SlotSearch, TokenBuffer
 
 # Seconds of each step for saving or loading on behalf of a waiting request.
@@ -34,12 +34,15 @@ class SlotTable:
         segment_size: int = 0,
         prefill_seconds: Callable[[int], float] = lambda n_tokens: 0.0,
         clock: Callable[[], float] = time.perf_counter,
+        key: bytes | None = None,
     ) -> None:
         """``store`` keeps texts outside the device, in segments of ``segment_size`` tokens; without one nothing does.
 
-        ``prefill_seconds`` predicts the time for computing tokens.
+        ``prefill_seconds`` predicts the time for computing tokens. ``key`` is that of files with texts of this model;
+        None: there may be none.
         """
         self.memory = memory
+        self.key = key
         self.store = store if store is not None else SegmentStore(PrefixTree(), ram_limit=0)
         self.n_hits = 0
         self._slots = tuple(Slot(index) for index in range(n_slots))
@@ -98,13 +101,13 @@ class SlotTable:
         # From then on computing is faster.
         return self._offload.read(missing, self._clock() + self._prefill_seconds(n_known - n_held))
 
-    def evict_ahead(self, tokens: TokenBuffer) -> bool:
+    def evict_ahead(self, tokens: TokenBuffer, wanted: int | None = None) -> bool:
         """Save a part of the slot that ``tokens`` would take; True if nothing is left to save.
 
-        Called once per step while other requests run, so that none of them waits for long.
+        Called once per step while other requests run, so that none of them waits for long. ``wanted`` as in ``take``.
         """
         source, n_shared = self._search.best(self._search.match(tokens))
-        target = self._search.slot_to_take(source, n_shared)
+        target = self._search.slot_to_take(source, n_shared, wanted)
         if target.n_resident - (n_shared if target is source else 0) < LEAST_SAVED:
             return True
         until = self._clock() + _LONGEST_MOVE
@@ -113,7 +116,7 @@ class SlotTable:
                 return False
         return True
 
-    def load_ahead(self, tokens: TokenBuffer, hold: PlacementWait | None = None) -> bool:
+    def load_ahead(self, tokens: TokenBuffer, hold: PlacementWait | None = None, wanted: int | None = None) -> bool:
         """Load a part of a text's prefix from the store into a free slot; True if ``take`` may load the rest.
 
         Like ``evict_ahead``, called once per step: loading a long text takes as long as several steps.
@@ -123,18 +126,23 @@ class SlotTable:
         source, n_shared, loads = self._found(tokens, hold)
         if not loads or self._offload.seconds_to_load(loads[-1][0].end - n_shared) <= _LONGEST_MOVE:
             return True
-        target = self._prepare(source, n_shared, tokens)
+        target = self._prepare(source, n_shared, tokens, wanted)
         until = self._clock() + _LONGEST_MOVE
         is_done = self._load_all(loads, target, until)
         self.store.touch([link for link, _ in loads if link.end <= target.n_resident])
         self.release(target)
         return is_done
 
-    def take(self, tokens: TokenBuffer, hold: PlacementWait | None = None, rank: int = 0) -> tuple[Slot, int]:
-        """Occupy a slot for ``tokens``; return it and how many are cached, but for one whose logits are needed."""
+    def take(
+        self, tokens: TokenBuffer, hold: PlacementWait | None = None, rank: int = 0, wanted: int | None = None
+    ) -> tuple[Slot, int]:
+        """Occupy a slot for ``tokens``; return it and how many are cached, but for one whose logits are needed.
+
+        It is the slot with the number ``wanted``, if that is free.
+        """
         source, n_shared, loads = self._found(tokens, hold)
         self.store.touch([link for link, _ in loads])  # once for each request
-        target = self._prepare(source, n_shared, tokens)
+        target = self._prepare(source, n_shared, tokens, wanted)
         self._load_all(loads, target)
         target.n_tenants += 1
         target.rank = rank
@@ -154,9 +162,9 @@ class SlotTable:
         loads = self._offload.loads(self.store.chain(match, n_shared), read)
         return (None, 0, loads) if loads and not self.memory.can_share else (source, n_shared, loads)
 
-    def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer) -> Slot:
+    def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer, wanted: int | None) -> Slot:
         """Occupy a slot that holds exactly the shared prefix of ``tokens``."""
-        target = self._search.slot_to_take(source, n_shared)
+        target = self._search.slot_to_take(source, n_shared, wanted)
         if target.n_resident - (n_shared if target is source else 0) >= LEAST_SAVED:
             self.save(target)
         self._leave_tree(target)
@@ -195,7 +203,7 @@ class SlotTable:
         self._n_idle = None
         slot.last_used = self._ticks
         self._leave_tree(slot)
-        self._cut(slot, slot.resident.whole_images(slot.n_resident))
+        slot.n_left = self._cut(slot, slot.resident.whole_images(slot.n_resident))
         if slot.n_resident:
             self._tree.insert(slot, slot.text)
 
@@ -218,6 +226,63 @@ class SlotTable:
             size = self.memory.cut(slot.id, size)
         slot.n_resident = size
         return size
+
+    # -- slots by number -----------------------------------------------------------------------------------------
+
+    def is_free(self, number: int) -> bool:
+        """Return whether no request runs in a slot."""
+        return self._slots[number].is_free
+
+    def left_in(self, number: int) -> tuple[TokenIds, Blob] | None:
+        """Return the text that the last request left in a free slot, and all of its cells.
+
+        What has moved to RAM since is loaded again. None if the text is empty, or is no longer in memory.
+        """
+        slot = self._slots[number]
+        if slot.n_resident < slot.n_left:
+            self._bring_back(slot)
+        # Of a text that moves to the store, the last few tokens are not kept.
+        if not slot.n_resident or slot.n_resident <= slot.n_left - LEAST_SAVED:
+            return None
+        blob = self.memory.cells.read_cells(slot.id)
+        return (slot.text.copy(), blob) if blob is not None else None
+
+    def put_into(self, number: int, text: TokenIds, blob: Blob) -> bool:
+        """Fill a free slot with a text by all of its cells; False if there is no room for it.
+
+        What the slot held before is saved in the store.
+        """
+        slot = self._slots[number]
+        self.save(slot)
+        self._drop(slot)
+        slot.is_free = False
+        slot.resident = TokenBuffer(text)
+        slot.stops = set()
+        whole = Segment(b"", None, 0, len(text), text, blob.nbytes, is_whole=True)
+        is_done = self._load(SegmentLink(whole, len(text)), blob, slot)
+        self.release(slot)
+        return is_done
+
+    def erase(self, number: int) -> int:
+        """Empty a free slot, and forget its text wherever it is kept; return the tokens that it had."""
+        slot = self._slots[number]
+        text = slot.resident.view[: slot.n_left].copy()
+        self._drop(slot)
+        slot.n_left = 0
+        self.store.poll()
+        self.store.forget(text)
+        return len(text)
+
+    def _bring_back(self, slot: Slot) -> None:
+        """Load what a free slot was left with from RAM."""
+        n_left = slot.n_left
+        self.store.poll()
+        links = self.store.chain(self._tree.match(slot.resident.view[:n_left]), slot.n_resident)
+        self._leave_tree(slot)
+        slot.is_free = False
+        self._load_all(self._offload.loads(links, {}), slot)
+        self.release(slot)
+        slot.n_left = n_left
 
     # -- contents of a slot -------------------------------------------------------------------------------------
 
@@ -266,8 +331,9 @@ class SlotTable:
     def forget_idle(self) -> None:
         """Drop the contents of free slots and of the store."""
         for slot in self._slots:
-            if slot.is_free and slot.n_resident:
+            if slot.is_free:
                 self._drop(slot)
+                slot.n_left = 0
         self.store.poll()
         self.store.clear()
 

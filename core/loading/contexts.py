@@ -190,7 +190,7 @@ def make_slots(
     """Return the slots of a target's context, with the cache behind them."""
     facts, options, cost, clock = target.facts, target.options, own.cost, own.clock
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
-    disk = _disk(options, (target.window, facts.window), target.n_gpu_layers, cache_folder)
+    key = _key(options, (target.window, facts.window), target.n_gpu_layers)
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _SEGMENT_BYTES // per_token))
     # llama.cpp saves only the tokens that a sequence's last token attends to. In layers with a window, a longer segment
@@ -200,25 +200,29 @@ def make_slots(
     return SlotTable(
         memory,
         options.n_slots,
-        store=SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk),
+        store=SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=_disk(options, key, cache_folder)),
         segment_size=size,
         prefill_seconds=lambda n_tokens: cost.time(n_wide) * n_tokens / n_wide,
         clock=clock,
+        key=key,
     )
 
 
-def _disk(
-    options: EngineOptions, windows: tuple[int, int], n_gpu_layers: int, cache_folder: Path | None
-) -> DiskTier | None:
-    # The key on disk does not include LoRA adapters.
-    if options.cache_disk == 0 or cache_folder is None or options.lora:
+def _key(options: EngineOptions, windows: tuple[int, int], n_gpu_layers: int) -> bytes | None:
+    """Return the key of files with texts of this model; None if there may be none."""
+    if options.lora:  # of which the key knows nothing
         return None
     placing = (n_gpu_layers, options.n_cpu_moe, options.devices)
     conditions = (options.cache_type, options.flash_attention, *placing, windows, llama_version())
     try:
-        key = model_key(parts(Path(options.model_path)), *conditions)
+        return model_key(parts(Path(options.model_path)), *conditions)
     except OSError as error:
         _log.warning("Texts are not kept on disk: %s cannot be read again: %s", options.model_path, error)
+        return None
+
+
+def _disk(options: EngineOptions, key: bytes | None, cache_folder: Path | None) -> DiskTier | None:
+    if options.cache_disk == 0 or cache_folder is None or key is None:
         return None
     limit = _disk_limit(cache_folder) if options.cache_disk is None else options.cache_disk
     return DiskTier(SegmentFolder(cache_folder / FOLDER, key, limit))

@@ -217,7 +217,9 @@ class Scheduler:
         self.waiting.serve(sequence, now)
         if not sequence.was_started:
             sequence.divergence = self.slots.divergence(sequence.tokens)
-        sequence.slot, sequence.n_past = self.slots.take(sequence.tokens, sequence.hold, sequence.lane.rank)
+        sequence.slot, sequence.n_past = self.slots.take(
+            sequence.tokens, sequence.hold, sequence.lane.rank, sequence.request.slot
+        )
         if sequence.is_scoring and sequence.n_past >= sequence.n_scored:
             # Evaluate again: the cache has no logits.
             sequence.n_past = self.slots.resync(sequence.slot, sequence.n_scored - 1)
@@ -230,7 +232,8 @@ class Scheduler:
 
     def _is_prepared(self, sequence: Sequence) -> bool:
         """Save or load a part of what a placement needs; return whether the request can be placed now."""
-        return self.slots.evict_ahead(sequence.tokens) and self.slots.load_ahead(sequence.tokens, sequence.hold)
+        tokens, wanted = sequence.tokens, sequence.request.slot
+        return self.slots.evict_ahead(tokens, wanted) and self.slots.load_ahead(tokens, sequence.hold, wanted)
 
     def _empty(self, sequence: Sequence) -> None:
         """Free a request's cells; their contents are saved if there is room."""

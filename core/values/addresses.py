@@ -34,15 +34,16 @@ def worker_address(device: str) -> tuple[str, int]:
 
 
 ALL_ORIGINS = "*"
+LOCAL_ORIGINS = "localhost"  # all pages of this machine, as llama-server calls them
 _FILES = "null"  # what a browser sends for a page that is a file
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[^\s/?#@:\\\[\]]+)(?::([0-9]{1,5}))?")
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 def origin_of(text: str) -> str:
-    """Return an origin as browsers send it; ``ALL_ORIGINS`` is every one. Raises BadOption."""
+    """Return an origin as browsers send it; ``ALL_ORIGINS`` and ``LOCAL_ORIGINS`` are many. Raises BadOption."""
     plain = text.strip().rstrip("/").lower()
-    if plain in (ALL_ORIGINS, _FILES):
+    if plain in (ALL_ORIGINS, LOCAL_ORIGINS, _FILES):
         return plain
     found = _ORIGIN.fullmatch(plain)
     if found is None:

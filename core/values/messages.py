@@ -19,6 +19,8 @@ from core.values.request import (
     Embedded,
     EmbedRequest,
     Request,
+    SlotDone,
+    SlotRequest,
     Tokenized,
     TokenizeRequest,
 )
@@ -261,11 +263,12 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The request has a slot and its prompt is tokenised; ``n_cached`` of ``n_prompt`` tokens need no prefill."""
+    """The request has ``slot``, and its prompt is tokenised; ``n_cached`` of ``n_prompt`` tokens need no prefill."""
 
     request_id: str
     n_prompt: int
     n_cached: int
+    slot: int = 0
 
 
 class PromptRead(NamedTuple):
@@ -345,9 +348,9 @@ class EngineState:
     left_out: tuple[str, ...] = ()
 
 
-StepRequest = Request | EmbedRequest
+StepRequest = Request | EmbedRequest | SlotRequest
 AnyRequest = StepRequest | TokenizeRequest | DetokenizeRequest
-Answer = Tokenized | Detokenized | Embedded
+Answer = Tokenized | Detokenized | Embedded | SlotDone
 """The answer to a request that generates nothing; it comes before its ``Ended``."""
 RequestEvent = Started | PromptRead | PromptScored | Token | Answer | Ended
 Event = RequestEvent | EngineState | Snapshot

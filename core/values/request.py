@@ -1,7 +1,7 @@
 """Requests to the engine, and the answers of those that generate nothing. Frozen values that cross the pipe.
 
-A ``Request`` continues a prompt. An ``EmbedRequest`` turns texts into vectors or scores. Texts become tokens and back
-while steps run.
+A ``Request`` continues a prompt. An ``EmbedRequest`` turns texts into vectors or scores. A ``SlotRequest`` moves the
+text of a slot to a file and back. Texts become tokens and back while steps run.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class Request:
     part of the reply's text; the text leaves out all others. ``thinking`` bounds the thoughts before the answer.
     ``lora`` are the scales of the engine's LoRA adapters; empty for the usual ones. ``prompt_logprobs`` also gives the
     log probabilities of the prompt's tokens, all of which are evaluated then. ``reports_progress`` also says how much
-    of the prompt was read, after each step.
+    of the prompt was read, after each step. ``slot`` is the slot to run in if it is free; None takes the best one.
     """
 
     id: str
@@ -263,6 +263,7 @@ class Request:
     images: tuple[PromptImage, ...] = ()
     prompt_logprobs: bool = False
     reports_progress: bool = False
+    slot: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:
@@ -326,6 +327,29 @@ class Embedded:
     request_id: str
     vectors: tuple[tuple[bytes, ...], ...]
     n_tokens: tuple[int, ...]
+
+
+SlotAction = Literal["save", "restore", "erase"]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRequest:
+    """Asks to save the text of a free slot to the file ``path``, to restore it from there, or to erase it."""
+
+    id: str
+    slot: int
+    action: SlotAction
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotDone:
+    """The answer: the tokens that were saved, restored or erased, the bytes of the file, and the seconds it took."""
+
+    request_id: str
+    n_tokens: int
+    n_bytes: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
@@ -81,7 +82,10 @@ class LlamaServerChoice:
         ),
     ] = None
     chat_template: Annotated[
-        str | None, _option("--chat-template", metavar="JINJA", help="Chat template in place of the model's.")
+        str | None,
+        _option(
+            "--chat-template", metavar="NAME|JINJA", help="Chat template in place of the model's, as chatml or llama3."
+        ),
     ] = None
     chat_template_file: Annotated[
         Path | None, _option("--chat-template-file", metavar="FILE", help="The same, from a file.")
@@ -158,6 +162,11 @@ class LlamaServerChoice:
     sleep_idle_seconds: Annotated[
         float | None, _option("--sleep-idle-seconds", metavar="SECONDS", help="As --idle-unload; -1: never.")
     ] = None
+    slot_save_path: Annotated[
+        Path | None,
+        _option("--slot-save-path", metavar="FOLDER", help="Let clients save what a slot holds there, at /slots."),
+    ] = None
+    props: Annotated[bool, _option("--props", help="Answer POST /props, which changes nothing, as there.")] = False
     api_key_file: Annotated[
         Path | None,
         _option("--api-key-file", metavar="FILE", help="Keys of clients: one per line, # for comments."),
@@ -286,13 +295,28 @@ class LlamaServerChoice:
         if self.chat_template is not None and self.chat_template_file is not None:
             raise BadOption("--chat-template and --chat-template-file both give one: leave out one of them.")
         if self.chat_template_file is not None:
-            return _text_of(self.chat_template_file, f"The chat template {self.chat_template_file}")
-        if self.chat_template is not None and "{" not in self.chat_template:
+            source = _text_of(self.chat_template_file, f"The chat template {self.chat_template_file}")
+            return self._tried(source, f"--chat-template-file, {self.chat_template_file},")
+        if self.chat_template is None:
+            return None
+        from app.server.templates.builtin_templates import BUILTIN_TEMPLATES
+
+        if (named := BUILTIN_TEMPLATES.get(self.chat_template.strip())) is not None:
+            return named
+        if "{" not in self.chat_template:
             raise BadOption(
-                f"--chat-template takes the template itself, not a name as {self.chat_template[:40]!r}: "
-                "give jinja text, or a file with --chat-template-file."
+                f"--chat-template knows no template called {self.chat_template[:40]!r}. It takes jinja text, or one of "
+                f"these names: {', '.join(BUILTIN_TEMPLATES)}."
             )
-        return self.chat_template
+        return self._tried(self.chat_template, "--chat-template")
+
+    def _tried(self, source: str, option: str) -> str:
+        """Return a template with which chats can be written. Raises BadOption."""
+        from app.server.templates.chat_template import problem_of
+
+        if (problem := asyncio.run(problem_of(source, self.template_variables()))) is not None:
+            raise BadOption(f"The template of {option} cannot be used: {problem}.")
+        return source
 
     @property
     def thinking_budget(self) -> int:

@@ -33,6 +33,7 @@ _AS_CALLED = (
     *("prefill-assistant", "log-file", "log-jsonl", "log-colors", "offline", "log-verbosity", "log-prefix"),
     *("log-timestamps", "spec-draft-cpu-moe", "spec-draft-n-cpu-moe", "spec-draft-n-max", "spec-draft-n-min"),
     *("spec-synth-len", "spec-synth-rates", "spec-draft-p-split", "spec-draft-p-min"),
+    *("slot-save-path", "moe-cache-mib", "spec-draft-sampling"),  # in llama.cpp newer than ours
     *("spec-draft-backend-sampling", "n-gpu-layers-draft", "spec-draft-model", "spec-type"),
 )
 # The variable that stands for an option.

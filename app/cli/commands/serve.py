@@ -247,6 +247,8 @@ def serve(
         strict_models=strict_models,
         allowed_hosts=tuple(allow_host or ()),
         cors=llama_server.origins(cors or ()),
+        slot_save_path=llama_server.slot_save_path,
+        allows_props=llama_server.props,
         idle_unload=llama_server.idle_seconds(idle_unload),
         on_demand=on_demand,
         models_max=llama_server.models_max or MANY_MODELS,

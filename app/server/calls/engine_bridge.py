@@ -7,7 +7,6 @@ that has come meanwhile at once.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import time
 from collections import deque
@@ -104,7 +103,7 @@ class AskedRequest:
 
 @dataclass(slots=True)
 class LiveRequest(AskedRequest):
-    """A request that generates. ``slot`` is a number among those that run, None while it waits for one.
+    """A request that generates. ``slot`` is the number of its slot, None while it waits for one.
 
     It has generated tokens from ``decoding_since`` on, on ``time.monotonic``.
     """
@@ -258,9 +257,7 @@ class EngineBridge:
                 self.last_reply = _of_reply(event.receipt, self.last_reply or Snapshot())
             self._tell(methodcaller("ended", event))
         elif type(event) is Started and live.slot is None:
-            taken = {other.slot for other in self._live.values()}
-            live.slot = next(number for number in itertools.count() if number not in taken)
-            live.n_prompt, live.n_cached = event.n_prompt, event.n_cached
+            live.slot, live.n_prompt, live.n_cached = event.slot, event.n_prompt, event.n_cached
             self._n_running += 1
         live.channel.push(event)
 

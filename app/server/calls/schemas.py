@@ -175,6 +175,7 @@ _OTHER_NAMES = {
     "max_completion_tokens": "max_tokens",
     "n_predict": "max_tokens",
     "reasoning_budget_tokens": "reasoning_budget",
+    "slot_id": "id_slot",
     "repetition_penalty": "repeat_penalty",
     "thinking_budget": "reasoning_budget",  # Qwen's and SGLang's
     "thinking_token_budget": "reasoning_budget",  # vLLM's
@@ -235,6 +236,7 @@ class GenerationBody(WholeNumbers):
     grammar: Text | None = None
 
     lora: list[LoraScale] | None = None
+    id_slot: int | None = Field(default=None, ge=-1)
     speed: str | None = None
     service_tier: str | None = None
 
@@ -318,6 +320,11 @@ class GenerationBody(WholeNumbers):
     def stop_strings(self) -> tuple[str, ...]:
         """The strings before which the text ends; empty ones say nothing, as at llama-server."""
         return tuple(one for one in ([self.stop] if isinstance(self.stop, str) else self.stop or ()) if one)
+
+    @property
+    def wanted_slot(self) -> int | None:
+        """The number of the slot to run in where it is free; None for any."""
+        return self.id_slot if self.id_slot is not None and self.id_slot >= 0 else None
 
     @property
     def includes_usage(self) -> bool:

@@ -107,6 +107,7 @@ class Call(ABC, Generic[_Body]):
                         by_draft=by_draft,
                         lora=lora,
                         reports_progress=bool(body.stream and body.return_progress),
+                        slot=body.wanted_slot,
                     )
                 )
                 requests += [replace(request, id=new_id(self.ID_PREFIX), sampling=one) for one in params]

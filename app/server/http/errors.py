@@ -299,7 +299,7 @@ def from_validation(problems: Iterable[Mapping[str, Any]], names: Mapping[str, s
     same_field = [one for one in listed if one["loc"][:2] == listed[0]["loc"][:2]]
     problem = max(same_field, key=lambda one: len(one["loc"]))
     kind = str(problem["type"])
-    place = problem["loc"][1:] if problem["loc"][:1] == ("body",) else problem["loc"]
+    place = problem["loc"][1:] if problem["loc"][:1] in (("body",), ("path",)) else problem["loc"]
     if kind == "json_invalid":
         place = ()
     field = _field_name(place)

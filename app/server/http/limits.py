@@ -20,7 +20,7 @@ from app.server.http.errors import ANTHROPIC, ApiError, refuse
 from app.server.http.keys import ApiKeys, caller
 from app.server.http.listening_socket import is_socket_path
 from app.settings.server_settings import ServerSettings
-from core.values.addresses import ALL_ORIGINS
+from core.values.addresses import ALL_ORIGINS, LOCAL_ORIGINS
 from models.formatting.program import advice
 
 # Six photographs of 4 MB, as base64.
@@ -135,8 +135,10 @@ class AllowedOrigins:
         """Let pages of these in too, instead of those that were chosen before."""
         self._chosen = frozenset(origins)
 
-    def __contains__(self, origin: object) -> bool:
-        return any(origin in named or ALL_ORIGINS in named for named in (self._given, self._chosen))
+    def __contains__(self, origin: str) -> bool:
+        named = self._given | self._chosen
+        is_local = LOCAL_ORIGINS in named and is_loopback_name(host_name(origin.partition("://")[2]))
+        return is_local or origin in named or ALL_ORIGINS in named
 
 
 class OriginCheck:

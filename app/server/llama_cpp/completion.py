@@ -230,7 +230,7 @@ class LlamaReply(Reply):
             "content": "",
             "tokens": [],
             "stop": False,
-            "id_slot": -1,
+            "id_slot": _slot_of(choice),
             "tokens_predicted": choice.n_tokens,
             "tokens_evaluated": choice.started.n_prompt if choice.started is not None else 0,
         }
@@ -271,7 +271,7 @@ class LlamaReply(Reply):
             "index": index,
             "content": content,
             "tokens": self._ids(choice.logprobs),
-            "id_slot": -1,
+            "id_slot": _slot_of(choice),
             "stop": True,
             "model": self._run.name,
             "tokens_predicted": receipt.n_generated,
@@ -291,6 +291,11 @@ class LlamaReply(Reply):
 
     def _ids(self, logprobs: Sequence[TokenLogprob]) -> list[int]:
         return [one.chosen.token for one in logprobs] if self._body.return_tokens else []
+
+
+def _slot_of(choice: Choice) -> int:
+    """Return the number of the slot that a text began in, -1 where it has none."""
+    return choice.started.slot if choice.started is not None else -1
 
 
 def _n_kept(receipt: Receipt, stop_type: str) -> int:

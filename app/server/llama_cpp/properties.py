@@ -1,24 +1,29 @@
-"""/props, /slots and /lora-adapters: what the server is set to and what its slots run, in llama-server's shapes."""
+"""/props, /slots and /lora-adapters: what the server is set to, what its slots run, and saving what they hold."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast, get_args
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app import __version__
 from app.server.calls.engine_bridge import LiveRequest
+from app.server.calls.generation import answered, new_id
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import CompletionBody, LoraScale
+from app.server.http.body import LenientBody
 from app.server.http.errors import refuse
 from core.values.errors import EngineUnavailable
 from core.values.messages import EnginePhase, LoadedModel
-from core.values.request import Request, SamplingParams
+from core.values.request import Request, SamplingParams, SlotAction, SlotDone, SlotRequest
+from models.files.errors import UnsafeName
+from models.files.safe_path import safe_parts
 
 _RANDOM_SEED = 2**32 - 1  # as llama-server writes a seed that is drawn
+_ACTIONS = get_args(SlotAction)
 
 
 async def properties(http: HttpRequest) -> Response:
@@ -47,9 +52,20 @@ async def properties(http: HttpRequest) -> Response:
     )
 
 
-async def change_properties(http: HttpRequest) -> Response:
-    """Refuse: llama-server has no property that could be changed either."""
-    raise refuse(501, "Properties are set when the server starts; a request can carry its own settings.")
+async def change_properties(http: HttpRequest, body: dict[str, Any] | None = None) -> Response:
+    """Change nothing, as llama-server: it has no property that could be changed either. A field is refused by name."""
+    pool: ModelPool = http.app.state.pool
+    if not pool.settings.allows_props:
+        raise refuse(501, "This server does not support changing global properties. Start it with `--props`.")
+    if body:
+        field = next(iter(body))
+        raise refuse(
+            400,
+            f"{field[:40]} cannot be changed while the server runs: send it with each request, or start the server "
+            "with its option.",
+            param=field,
+        )
+    return JSONResponse({"success": True})
 
 
 async def slots(http: HttpRequest) -> Response:
@@ -63,13 +79,54 @@ async def slots(http: HttpRequest) -> Response:
     return JSONResponse([_slot(number, running.get(number), model) for number in numbers])
 
 
-async def act_on_slot(slot_id: int, http: HttpRequest) -> Response:
-    """Refuse what llama-server does with a slot's cache by hand: here it is kept and found without that."""
-    raise refuse(
-        501,
-        f"Slot {slot_id} is not saved or erased by hand: prompts are kept in memory and on disk, and found again, by "
-        "themselves.",
-    )
+class SlotBody(LenientBody):
+    """The body of POST /slots/ID."""
+
+    filename: str | None = None
+    model: str | None = None
+
+
+async def act_on_slot(id_slot: int, http: HttpRequest, body: SlotBody | None = None) -> Response:
+    """Save what a slot holds to a file of the folder for that, restore it from there, or erase it."""
+    pool: ModelPool = http.app.state.pool
+    folder = pool.settings.slot_save_path
+    if folder is None:
+        raise refuse(
+            501,
+            "This server does not support slots action. Start it with `--slot-save-path FOLDER`. Without it, prompts "
+            "are kept in memory and on disk, and found again, by themselves.",
+        )
+    action = http.query_params.get("action", "")
+    if action not in _ACTIONS:
+        raise refuse(400, f"action must be save, restore or erase, not {action[:40]!r}.", param="action")
+    body = body or SlotBody()
+    name = "" if action == "erase" else _file_name(body.filename)
+    path = str(folder.absolute() / name) if name else ""  # the engine's process may run in another folder
+    request = SlotRequest(new_id("slot"), id_slot, cast(SlotAction, action), path)
+    done, _ = await answered(http, body.model or http.query_params.get("model"), request, SlotDone)
+    milliseconds = round(done.seconds * 1_000, 3)
+    told: dict[str, Any] = {"id_slot": id_slot}
+    if action == "erase":
+        return JSONResponse(told | {"n_erased": done.n_tokens})
+    told["filename"] = name
+    if action == "save":
+        told |= {"n_saved": done.n_tokens, "n_written": done.n_bytes, "timings": {"save_ms": milliseconds}}
+    else:
+        told |= {"n_restored": done.n_tokens, "n_read": done.n_bytes, "timings": {"restore_ms": milliseconds}}
+    return JSONResponse(told)
+
+
+def _file_name(name: str | None) -> str:
+    """Return the name of a slot's file: never a path, nor what some systems cannot store. Raises ApiError."""
+    if name is None:
+        raise refuse(400, "Missing required field: filename.", param="filename", code="missing_required_parameter")
+    try:
+        (name,) = safe_parts(name)
+    except (UnsafeName, ValueError):
+        raise refuse(
+            400, f"filename must be the plain name of a file, as story.bin, not {name[:40]!r}.", param="filename"
+        ) from None
+    return name
 
 
 async def _host(http: HttpRequest) -> ModelHost:

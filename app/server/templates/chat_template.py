@@ -10,7 +10,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from app.server.http.errors import SERVER, ApiError, ErrorAnswer
 from app.server.replies.format_finder import contrasts, found_format
@@ -19,6 +19,7 @@ from core.values.errors import BadRequest
 from models.formatting.sentence import Sentence
 
 SECONDS = 3.0
+_SECONDS_TO_TRY = 20.0  # for one that the server starts with, on a machine that may be busy
 MAX_CHARS = 16 * 1024 * 1024
 MAX_FORMATS = 64  # kept at once, each of a template: a list of models asks for all of theirs
 LENGTH = struct.Struct(">I")
@@ -67,6 +68,7 @@ class TemplateFailed(ApiError):
             reason=reason,
         )
         super().__init__(ErrorAnswer(500, SERVER, "chat_template_failed"), message)
+        self.reason = reason
 
 
 class TemplateRenderer:
@@ -175,6 +177,26 @@ class TemplateRenderer:
                 sys.executable, "-I", str(SCRIPT), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
             )
         return self._process
+
+
+class _SourceAlone(NamedTuple):
+    chat_template: str
+    bos: str = ""
+    eos: str = ""
+
+
+async def problem_of(source: str, variables: Mapping[str, Any]) -> str | None:
+    """Return why no chat can be written with a template; None where one can. ``variables`` are those it may read."""
+    renderer = TemplateRenderer(variables, seconds=_SECONDS_TO_TRY)
+    try:
+        await renderer.render(_SourceAlone(source), {"messages": [{"role": "user", "content": "Hello"}], "tools": None})
+    except TemplateFailed as error:
+        return error.reason
+    except BadRequest:
+        pass  # it refuses this chat, and may take others
+    finally:
+        await renderer.close()
+    return None
 
 
 async def _exchange(process: Process, request: bytes) -> dict[str, Any]:

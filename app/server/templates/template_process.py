@@ -19,7 +19,7 @@ from collections import UserDict
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from jinja2 import ChainableUndefined, TemplateError, UndefinedError, nodes
+from jinja2 import ChainableUndefined, TemplateError, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import SandboxedEnvironment
@@ -31,6 +31,7 @@ LONGEST_RENDERING = 60
 MAX_TEMPLATES = 8
 LATE_IMPORTS = ("encodings.unicode_escape", "jinja2.constants", "jinja2.debug", "pprint", "textwrap")
 LENGTH = struct.Struct(">I")
+_TEMPLATE_FILE = "<template>"  # as jinja calls one that was no file
 # What a model thought before it answered, as templates name it; the first is how messages come here.
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 THINKING_PART = "part"  # a part of the content, as Mistral's want it
@@ -317,11 +318,13 @@ class Renderer:
             return {"kind": "template", "error": "it took too much memory"}
         except RecursionError:
             return {"kind": "template", "error": "it is nested too deep"}
+        except TemplateSyntaxError as error:
+            return {"kind": "template", "error": f"line {error.lineno}: {error.message}"[:1_000].rstrip(".")}
         except TemplateError as error:
-            kind = "messages" if type(error) is TemplateError else "template"
-            return {"kind": kind, "error": str(error)[:1_000].rstrip(".")}  # a sentence goes on
+            kind, place = ("messages", "") if type(error) is TemplateError else ("template", _place_of(error))
+            return {"kind": kind, "error": f"{place}{error}"[:1_000].rstrip(".")}  # a sentence goes on
         except Exception as error:
-            return {"kind": "template", "error": f"{type(error).__name__}: {error}"[:1_000]}
+            return {"kind": "template", "error": f"{_place_of(error)}{type(error).__name__}: {error}"[:1_000]}
 
     def _template(self, source: str, max_chars: int) -> ChatTemplate:
         key = (source, max_chars)
@@ -330,6 +333,16 @@ class Renderer:
                 self._templates.clear()
             self._templates[key] = ChatTemplate(self._environment, source, max_chars)
         return self._templates[key]
+
+
+def _place_of(error: Exception) -> str:
+    """Return the line of the template in which an error was raised, "" where that is not known."""
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == _TEMPLATE_FILE:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"line {line}: " if line else ""
 
 
 def give_up_rights() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import re
 import signal
@@ -13,8 +14,10 @@ import time
 import psutil
 import pytest
 
+from app.server.templates.builtin_templates import BUILTIN_TEMPLATES
 from app.server.templates.chat_template import TemplateFailed, TemplateRenderer
 from app.server.templates.template_process import LENGTH, ChatTemplate, make_environment
+from core.llama.library import L
 from core.values.errors import BadRequest
 from tests.support.scripted_engine import loaded
 
@@ -84,6 +87,38 @@ def test_a_template_gets_what_it_can_read(source, messages, text):
     assert render(source, messages, self=1, args=2, context=3) == text, "variables can have any name"
 
 
+SYSTEM, SAID = {"role": "system", "content": " Be\nbrief. "}, {"role": "assistant", "content": "\n Yes? "}
+TOOL, ASKED = {"role": "tool", "content": "7 "}, {"role": "user", "content": " What\tis it? \n"}
+CHATS = (
+    *([USER], [SYSTEM], [SYSTEM, ASKED], [ASKED, SAID], [USER, SAID, ASKED], [SYSTEM, ASKED, SAID, USER]),
+    *([USER, SAID, TOOL], [USER, SYSTEM, ASKED], [SYSTEM, SAID, SYSTEM, USER]),
+)
+
+
+def by_llama_cpp(name: str, chat: list[dict[str, str]], with_answer: bool) -> str:
+    messages = (L.llama_chat_message * len(chat))()
+    for place, message in zip(messages, chat, strict=True):
+        place.role, place.content = message["role"].encode(), message["content"].encode()
+    buffer = ctypes.create_string_buffer(4_096)
+    n_bytes = L.llama_chat_apply_template(name.encode(), messages, len(chat), with_answer, buffer, len(buffer))
+    assert 0 <= n_bytes <= len(buffer)
+    return buffer.raw[:n_bytes].decode()
+
+
+def test_templates_with_a_name_are_those_of_llama_cpp_to_the_letter():
+    n_names = L.llama_chat_builtin_templates(None, 0)
+    names = (ctypes.c_char_p * n_names)()
+    L.llama_chat_builtin_templates(names, n_names)
+    assert [name.decode() for name in names] == list(BUILTIN_TEMPLATES)
+    for name, source in BUILTIN_TEMPLATES.items():
+        template = make_environment().from_string(source)
+        for chat in CHATS:
+            for with_answer in (True, False):
+                written = template.render(messages=chat, add_generation_prompt=with_answer)
+                assert written == by_llama_cpp(name, chat, with_answer), name
+        assert "Hi" in render(source, [USER])
+
+
 def run(source: str | None, seconds: float = 60.0, **variables) -> str:
     async def once() -> str:
         own = TemplateRenderer(seconds=seconds, max_chars=50_000)
@@ -118,7 +153,9 @@ def test_the_process_renders_with_the_texts_of_special_tokens():
         ("{% include '/etc/passwd' %}", "no loader"),
         ("{% for %}", "Expected"),
         ("{% broken", r"unknown tag 'broken'\. Send"),
-        ("{{ 1 // 0 }}", "ZeroDivisionError"),
+        ("{{ 1 // 0 }}", "line 1: ZeroDivisionError"),
+        ("\n\n{{ 'a' | shout }}", "line 3: No filter named 'shout'"),
+        ("\n{% if messages %}\n{{ nobody() }}{% endif %}", "line 3: 'nobody' is undefined"),
         ("", "empty prompt"),
     ],
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.app.server.conftest import MODEL
+from tests.app.server.conftest import MODEL, RunningServer
 
 STORY = {"prompt": "Once upon a time", "n_predict": 24, "temperature": 0}
 
@@ -285,7 +286,104 @@ def test_slots_show_what_runs_in_them(own_server):
     assert [slot["is_processing"] for slot in busy] == [True] * 4
     assert all(0 <= slot["next_token"]["n_decoded"] <= 900 for slot in busy)
     own_server.wait_until(lambda state: state["active"] == 0)
-    assert own_server.http.post("/slots/0?action=erase", json={}).status_code == 501
+
+
+@pytest.fixture(scope="module")
+def keeper(home, tmp_path_factory) -> Iterator[RunningServer]:
+    """A server whose slots can be saved; the folder is beside it, at ``folder``."""
+    folder = tmp_path_factory.mktemp("slots")
+    options = ("--parallel", "2", "--no-draft", "--cache-ram", "0", "--cache-disk", "0", "--props")
+    with RunningServer(*options, "--slot-save-path", str(folder), "--chat-template", "chatml") as running:
+        running.folder = folder
+        yield running
+
+
+def slot(server, number: int | str, action: str, **body) -> dict:
+    answer = server.http.post(f"/slots/{number}", params={"action": action}, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def n_cached(server, prompt: str, **fields) -> int:
+    asked = {"model": MODEL, "max_tokens": 2, "temperature": 0, "extra_body": fields}
+    return server.client.completions.create(prompt=prompt, **asked).usage.prompt_tokens_details.cached_tokens
+
+
+def test_a_slot_is_saved_erased_and_restored_as_at_llama_server(keeper):
+    prompt = "A long tale of foxes and bees. " * 12
+    told = complete(keeper, prompt=prompt, id_slot=1).json()
+    assert told["id_slot"] == 1
+    saved = slot(keeper, 1, "save", filename="tale.bin")
+    file = keeper.folder / "tale.bin"
+    assert list(saved) == ["id_slot", "filename", "n_saved", "n_written", "timings"]
+    assert (saved["id_slot"], saved["filename"], saved["n_written"]) == (1, "tale.bin", file.stat().st_size)
+    assert saved["n_saved"] == told["tokens_cached"]
+    assert saved["timings"]["save_ms"] > 0
+    assert keeper.http.post("/slots/1?action=erase").json() == {"id_slot": 1, "n_erased": saved["n_saved"]}
+    assert n_cached(keeper, prompt) == 0
+    for number in (0, 1):
+        slot(keeper, number, "erase")
+    restored = slot(keeper, 0, "restore", filename="tale.bin")
+    assert list(restored) == ["id_slot", "filename", "n_restored", "n_read", "timings"]
+    assert (restored["n_restored"], restored["n_read"]) == (saved["n_saved"], saved["n_written"])
+    assert n_cached(keeper, prompt, id_slot=0) == told["tokens_evaluated"] - 1
+    chat = keeper.chat(prompt, max_tokens=1, extra_body={"slot_id": 1})
+    assert chat.usage.prompt_tokens_details.cached_tokens < 20, "this is another text"
+    slot(keeper, 1, "save", filename="chat.bin")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "says"),
+    [
+        ("9?action=save", {"filename": "a.bin"}, 400, "the slots are 0 to 1"),
+        ("one?action=save", {"filename": "a.bin"}, 400, "id_slot must be a valid integer"),
+        ("0?action=copy", {"filename": "a.bin"}, 400, "action must be save, restore or erase"),
+        ("0", {}, 400, "action must be"),
+        ("0?action=save", {}, 400, "Missing required field: filename"),
+        *(
+            (f"0?action={action}", {"filename": name}, 400, "plain name")
+            for action in ("save", "restore")
+            for name in ("../a.bin", "a/b", "", ".", "/etc/passwd", "C:\\a", "a\u0000b", "x" * 300, ".hidden")
+        ),
+        ("0?action=save", {"filename": 3}, 400, "filename"),
+        ("0?action=restore", {"filename": "none.bin"}, 400, "no file none.bin"),
+        ("0?action=restore", {"filename": "foreign.bin"}, 400, "another program has written it"),
+    ],
+)
+def test_what_cannot_be_done_with_a_slot_is_an_error_that_says_so(keeper, path, body, status, says):
+    (keeper.folder / "foreign.bin").write_bytes(b"ggsq of another server")
+    answer = keeper.http.post(f"/slots/{path}", json=body)
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert says in error["message"]
+    assert error["code"] == status
+    assert error["param"] in ("id_slot", "action", "filename")
+    assert {one.name for one in keeper.folder.iterdir()} <= {"foreign.bin", "tale.bin", "chat.bin"}
+
+
+def test_a_slot_at_work_is_left_alone(keeper):
+    fields = {"prompt": "One", "ignore_eos": True, "n_predict": 900, "stream": True, "id_slot": 1}
+    with keeper.http.stream("POST", "/completion", json=fields) as answer:
+        lines = answer.iter_lines()
+        assert json.loads(next(lines).removeprefix("data: "))["id_slot"] == 1
+        assert [one["is_processing"] for one in keeper.http.get("/slots").json()] == [False, True]
+        busy = keeper.http.post("/slots/1?action=erase")
+        assert (busy.status_code, busy.json()["error"]["param"]) == (400, "id_slot")
+        assert "at work" in busy.json()["error"]["message"]
+    keeper.wait_until(lambda state: state["active"] == 0)
+    assert slot(keeper, 1, "erase")["n_erased"] > 0
+
+
+def test_slots_and_properties_are_changed_only_where_the_server_was_started_for_it(server, keeper):
+    for path, option in (("/slots/0?action=save", "--slot-save-path"), ("/props", "--props")):
+        refused = server.http.post(path, json={"filename": "a.bin"})
+        assert (refused.status_code, refused.json()["error"]["type"]) == (501, "not_supported_error")
+        assert option in refused.json()["error"]["message"]
+    for body in ({}, None):
+        assert keeper.http.post("/props", json=body).json() == {"success": True}
+    named = keeper.http.post("/props", json={"chat_template": "x"})
+    assert (named.status_code, named.json()["error"]["param"]) == (400, "chat_template")
+    assert "im_start" in keeper.http.get("/props").json()["chat_template"]
 
 
 def _metrics(server) -> dict[str, float]:

@@ -24,6 +24,7 @@ from app.cli.main import build, main
 from app.client.server_process import own_folder, serve_command, serve_environment
 from app.environment.exit_codes import ExitCode
 from app.library.errors import LibraryError
+from app.server.templates.builtin_templates import BUILTIN_TEMPLATES
 from app.settings.server_settings import ServerSettings
 from core.values.engine_options import Device, LlamaSystem
 from core.values.errors import BadOption
@@ -146,7 +147,10 @@ def at_socket(path, host: str, headers: dict[str, str] | None = None) -> httpx.C
         (["--ctx", "512", "-c", "512"], "leave out one of them"),
         (["-c", "20", "-np", "4"], "too small for 4 slots"),
         (["-ctk", "f16", "-ctv", "q8_0"], "one type"),
-        (["--chat-template", "chatml"], "the template itself"),
+        (["--chat-template", "chat ml"], "called 'chat ml'. It takes jinja text, or one of these names: bailing,"),
+        (["--chat-template", "{{ messages"], "--chat-template cannot be used: line 1: unexpected end of template"),
+        (["--chat-template", "{% if 1 %}\n{{ nobody() }}{% endif %}"], "line 2: 'nobody' is undefined"),
+        (["--slot-save-path", "nowhere"], "nowhere, which is no folder"),
         (["--chat-template-file", "nowhere.jinja"], "cannot be read"),
         (["--chat-template-kwargs", "[1]"], "must be a JSON object"),
         (["--chat-template-kwargs", "{"], "no JSON"),
@@ -258,6 +262,8 @@ def test_options_of_sampling_are_what_requests_get_that_say_nothing(served):
         ("--cors-origins https://a.b,https://c.d", {"cors": ("https://a.b", "https://c.d")}),
         ("--sleep-idle-seconds 60 --models-max 0", {"idle_unload": 60.0, "models_max": 1_000}),
         ("--sleep-idle-seconds -1 --predict 9", {"idle_unload": None, "n_predict": 9}),
+        ("--cors-origins localhost --props", {"cors": ("localhost",), "allows_props": True}),
+        ("--chat-template zephyr", {"chat_template": BUILTIN_TEMPLATES["zephyr"]}),
         ("--spec-type none", {"speculation": "off"}),
         ("--spec-type ngram-simple --no-mmproj-auto", {"speculation": "auto", "uses_projector": False}),
         ("-rea on", {"template_variables": {"enable_thinking": True, "thinking": True}, "reasoning_budget": -1}),
@@ -269,6 +275,11 @@ def test_options_of_sampling_are_what_requests_get_that_say_nothing(served):
 def test_options_have_their_meaning_from_there(served, options, fields):
     settings = served(*options.split())
     assert {name: all_of(settings)[name] for name in fields} == fields
+
+
+def test_a_template_that_refuses_one_chat_may_take_others(served):
+    source = "{% if messages|length < 2 %}{{ raise_exception('a system turn') }}{% endif %}{{ messages[1].content }}"
+    assert served("--chat-template", source).engine.chat_template == source
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from core.loading.load_engine import embedder_beside, load_embedder
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, InputTooLong
 from core.values.messages import Ended, FinishReason, RequestEvent, Token
-from core.values.request import Embedded, EmbedRequest, Lane, Request, SamplingParams
+from core.values.request import Embedded, EmbedRequest, Lane, Request, SamplingParams, SlotRequest
 from tests.support.engines import open_engine
 from tests.support.prompts import EMBER
 from tools.model_factory.embedder_factory import bert
@@ -169,9 +169,10 @@ def test_texts_of_higher_lanes_go_first_unless_a_lower_one_waits_for_long(embedd
     assert order() == ["urgent", "old", "new"]
 
 
-def test_a_model_that_cannot_write_refuses_a_prompt(embedder: Embedder) -> None:
-    with pytest.raises(BadRequest, match="cannot write"):
-        embedder.prepare(Request("a", "text"))  # type: ignore[arg-type]
+def test_a_model_that_cannot_write_refuses_a_prompt_and_has_no_slots(embedder: Embedder) -> None:
+    for request in (Request("a", "text"), SlotRequest("a", 0, "erase")):
+        with pytest.raises(BadRequest, match="cannot write"):
+            embedder.prepare(request)
 
 
 @pytest.fixture(scope="module", params=[("last", 3), ("mean", 1)])

@@ -54,6 +54,7 @@ def test_the_small_model_says_what_it_says_when_it_is_loaded_alone(engines: Engi
     submit(engines, "spark", by_draft=True)
     submit(engines, "standard")
     ledger = run(engines, Ledger())
+    assert [ledger.started[name].slot for name in ("standard", "spark")] == [0, 2], "two slots are the model's own"
     assert ledger.text["spark"] == expected
     assert ledger.text["standard"] == other
     assert expected != other
