@@ -67,6 +67,8 @@ def segment_id(parent: Segment | None, start: int, tokens: TokenIds, *, is_whole
 
 
 T = TypeVar("T")
+# Outdated entries that a heap may have beside as many as there are items: where nothing is evicted, nothing drops them.
+_SPARE_ENTRIES = 64
 
 
 class GreedyDual(Generic[T]):
@@ -90,6 +92,9 @@ class GreedyDual(Generic[T]):
         entry = self._age + worth, next(self._order)
         self._priorities[item] = entry
         heapq.heappush(self._heap, (*entry, item))
+        if len(self._heap) > 2 * len(self._priorities) + _SPARE_ENTRIES:
+            self._heap = [(*entry, item) for item, entry in self._priorities.items()]
+            heapq.heapify(self._heap)
 
     def forget(self, item: T) -> None:
         """Remove ``item`` without an eviction."""

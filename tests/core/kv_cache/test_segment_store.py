@@ -119,6 +119,15 @@ def test_what_saves_least_goes_first_among_equals_the_oldest() -> None:
     assert order.evict(anything) == "b"
 
 
+def test_uses_of_what_is_never_given_up_take_no_memory() -> None:
+    kept: GreedyDual[str] = GreedyDual()
+    for _ in range(1_000):
+        for name in "abc":
+            kept.touch(name, 1.0)
+    assert len(kept._heap) < 100
+    assert [kept.evict(lambda one: True) for _ in range(4)] == ["a", "b", "c", None]
+
+
 def test_what_is_of_no_use_any_more_sinks_below_what_comes() -> None:
     order: GreedyDual[str] = GreedyDual()
     order.touch("once", 5.0)
