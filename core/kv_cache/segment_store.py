@@ -184,7 +184,7 @@ class SegmentStore:
             return found.is_readable or self._to_ram(found, blob)
         segment = Segment(name, parent, start, len(text), own, blob.nbytes, is_whole)
         # A parent with a child is not evicted, so enter the child before making room for it.
-        self._enter(segment, text)
+        self._enter(segment)
         if self._to_ram(segment, blob) or self._to_disk(segment, blob):
             return True
         self._leave(segment)
@@ -349,7 +349,7 @@ class SegmentStore:
             segment = Segment(
                 header.id, parent, header.start, header.end, header.tokens, header.n_bytes, header.is_whole
             )
-            self._enter(segment, _text_of(segment))
+            self._enter(segment)
         segment.is_on_disk = True
         self._unwritten.pop(segment, None)
         self.n_disk_bytes += segment.n_bytes
@@ -386,11 +386,16 @@ class SegmentStore:
 
     # -- both ---------------------------------------------------------------------------------------------------
 
-    def _enter(self, segment: Segment, text: TokenIds) -> None:
+    def _enter(self, segment: Segment) -> None:
         self._segments[segment.id] = segment
-        self.tree.insert(segment, text)
-        if segment.parent is not None:
-            segment.parent.children.add(segment)
+        parent = segment.parent
+        # Thousands may be found on disk at once, so none is looked for from its text's beginning without need.
+        if parent is not None and parent.node is not None and parent.end == segment.start:
+            self.tree.insert(segment, segment.tokens, parent.node)
+        else:
+            self.tree.insert(segment, _text_of(segment))
+        if parent is not None:
+            parent.children.add(segment)
 
     def _leave(self, segment: Segment) -> None:
         """Remove a segment that neither tier holds any more, and tell ``on_read``."""
