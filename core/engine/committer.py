@@ -253,10 +253,10 @@ class Committer:
     ) -> FinishReason | None:
         """Add a token to its sequence and pass on its text; return why the sequence ends with it, if it does."""
         if not sequence.first_token_at:
-            sequence.first_token_at = now
-        sequence.last_token_at = now
+            sequence.first_token_at = sequence.last_token_at = now
         if token in self._end_tokens:
             return FinishReason.STOP
+        sequence.last_token_at = now
         sequence.tokens.append(token)
         sequence.n_generated += 1
         sequence.n_unreported += 1

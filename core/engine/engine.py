@@ -258,6 +258,7 @@ class Engine:
         sequence.was_started = True
         sequence.started_at = now
         sequence.n_cached = sequence.n_past
+        self.stats.n_hits += sequence.n_cached
         sequence.cache_miss = self._cache_miss(sequence)
         events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached, sequence.slot.id))
         if sequence.request.reports_progress:
@@ -384,7 +385,7 @@ class Engine:
             n_cells_used=min(slots.n_resident, n_cells),
             n_cells=n_cells,
             n_idle_cells=min(slots.n_idle, n_cells),
-            n_hit_tokens=slots.n_hits,
+            n_hit_tokens=self.stats.n_hits,
             cache_ram_bytes=store.n_ram_bytes,
             cache_disk_bytes=store.n_disk_bytes,
             drafted_at=tuple(totals.drafted_at) if totals is not None else (),

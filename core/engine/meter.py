@@ -244,8 +244,12 @@ _LONGEST, _MOST = 0.05, 16
 
 @dataclass(slots=True)
 class StepStats:
-    """Counts of all steps since the start, and their seconds: all, in the target's decode, drafting and planning."""
+    """Counts since the start, and the seconds of all steps: all, in the target's decode, drafting and planning.
 
+    ``n_hits`` are prompt tokens that were found in a cache.
+    """
+
+    n_hits: int = 0
     n_steps: int = 0
     n_sampled: int = 0
     total: float = 0.0

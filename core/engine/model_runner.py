@@ -154,8 +154,10 @@ class ModelRunner:
         slots = self._scheduler.slots
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
-            # The last pending token must be evaluated again: its logits are lost. A recurrent state is lost as a whole.
-            sequence.n_past = slots.resync(slot, len(sequence.tokens) - 1)
+            # The last pending token must be evaluated again: its logits are lost. So are those of all rows to be
+            # scored. A recurrent state is lost as a whole.
+            n_known = sequence.n_scored if sequence.is_scoring else len(sequence.tokens)
+            sequence.n_past = slots.resync(slot, n_known - 1)
             sequence.n_replay = 0
 
     def _count_failure(self, status: DecodeStatus) -> None:

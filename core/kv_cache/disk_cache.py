@@ -217,7 +217,9 @@ class SegmentFolder:
         files = []
         for folder in self._root.iterdir():
             if folder != self._folder and folder.is_dir() and not folder.is_symlink():
-                files += [(path.stat(), path) for path in folder.glob(f"*{_SUFFIX}") if path.is_file()]
+                for path in folder.glob(f"*{_SUFFIX}"):
+                    with contextlib.suppress(OSError):  # another engine may just have deleted it
+                        files.append((path.stat(), path))
         n_bytes = sum(status.st_size for status, _ in files)
         for status, path in sorted(files, key=lambda file: file[0].st_mtime):
             if n_bytes <= most:

@@ -99,10 +99,13 @@ class PrefixTree:
                 break
         return PrefixMatch(path, size)
 
-    def insert(self, place: PrefixHolder, tokens: TokenIds) -> None:
-        """Add ``place``, a new holder of the positions from ``place.start`` to the end of ``tokens``."""
-        node = self._grow(self.root, tokens)
-        place.node, place.end = node, len(tokens)
+    def insert(self, place: PrefixHolder, tokens: TokenIds, below: PrefixNode | None = None) -> None:
+        """Add ``place``, a new holder of the positions from ``place.start`` to the end of ``tokens``.
+
+        Where the tokens before them end at the node ``below``, only those behind it are given.
+        """
+        node = self._grow(below or self.root, tokens)
+        place.node, place.end = node, node.end
         node.n_ends += 1
         while node.parent is not None and node.end > place.start:
             node.places[place] = None

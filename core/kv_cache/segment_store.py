@@ -67,6 +67,8 @@ def segment_id(parent: Segment | None, start: int, tokens: TokenIds, *, is_whole
 
 
 T = TypeVar("T")
+# Outdated entries that a heap may have beside as many as there are items: where nothing is evicted, nothing drops them.
+_SPARE_ENTRIES = 64
 
 
 class GreedyDual(Generic[T]):
@@ -90,6 +92,9 @@ class GreedyDual(Generic[T]):
         entry = self._age + worth, next(self._order)
         self._priorities[item] = entry
         heapq.heappush(self._heap, (*entry, item))
+        if len(self._heap) > 2 * len(self._priorities) + _SPARE_ENTRIES:
+            self._heap = [(*entry, item) for item, entry in self._priorities.items()]
+            heapq.heapify(self._heap)
 
     def forget(self, item: T) -> None:
         """Remove ``item`` without an eviction."""
@@ -179,7 +184,7 @@ class SegmentStore:
             return found.is_readable or self._to_ram(found, blob)
         segment = Segment(name, parent, start, len(text), own, blob.nbytes, is_whole)
         # A parent with a child is not evicted, so enter the child before making room for it.
-        self._enter(segment, text)
+        self._enter(segment)
         if self._to_ram(segment, blob) or self._to_disk(segment, blob):
             return True
         self._leave(segment)
@@ -352,7 +357,7 @@ class SegmentStore:
             segment = Segment(
                 header.id, parent, header.start, header.end, header.tokens, header.n_bytes, header.is_whole
             )
-            self._enter(segment, _text_of(segment))
+            self._enter(segment)
         segment.is_on_disk = True
         self._unwritten.pop(segment, None)
         self.n_disk_bytes += segment.n_bytes
@@ -389,11 +394,16 @@ class SegmentStore:
 
     # -- both ---------------------------------------------------------------------------------------------------
 
-    def _enter(self, segment: Segment, text: TokenIds) -> None:
+    def _enter(self, segment: Segment) -> None:
         self._segments[segment.id] = segment
-        self.tree.insert(segment, text)
-        if segment.parent is not None:
-            segment.parent.children.add(segment)
+        parent = segment.parent
+        # Thousands may be found on disk at once, so none is looked for from its text's beginning without need.
+        if parent is not None and parent.node is not None and parent.end == segment.start:
+            self.tree.insert(segment, segment.tokens, parent.node)
+        else:
+            self.tree.insert(segment, _text_of(segment))
+        if parent is not None:
+            parent.children.add(segment)
 
     def _leave(self, segment: Segment) -> None:
         """Remove a segment that neither tier holds any more, and tell ``on_read``."""

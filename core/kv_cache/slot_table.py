@@ -44,7 +44,6 @@ class SlotTable:
         self.memory = memory
         self.key = key
         self.store = store if store is not None else SegmentStore(PrefixTree(), ram_limit=0)
-        self.n_hits = 0
         self._slots = tuple(Slot(index) for index in range(n_slots))
         self._tree = self.store.tree
         self._offload = KvOffload(self.store, memory, n_slots, segment_size, clock)
@@ -148,7 +147,6 @@ class SlotTable:
         target.rank = rank
         stops = self.memory.checkpoints(tokens.size, target.n_resident) if self.store.can_keep else set()
         target.stops = {tokens.whole_images(stop) for stop in stops}
-        self.n_hits += target.n_resident
         self._tree.insert(target, tokens.view)
         return target, target.n_resident
 

@@ -38,6 +38,7 @@ from core.values.messages import (
     Submit,
     Token,
 )
+from core.values.request import Request
 from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
@@ -107,6 +108,8 @@ class InputThread:
 
     def _examine(self, request: AnyRequest) -> tuple[Prepared | None, tuple[RequestEvent, ...]]:
         """Return the prepared request, or None and the events of a request that has ended."""
+        if request.id in self._cancelled:
+            return None, ()
         try:
             if isinstance(request, StepRequest):
                 return self._engines.prepare(request), ()
@@ -223,6 +226,8 @@ class Worker:
         self._outbox = outbox
         self._inbox: queue.SimpleQueue[ArrivedRequest | Cancel | EndThoughts] = queue.SimpleQueue()
         self._input = InputThread(engines, self._inbox.put, outbox.put)
+        # Texts that become tokens or vectors may be as long as a body: nobody waits for a reply behind them.
+        self._input_of_texts = InputThread(engines, self._inbox.put, outbox.put)
         threading.Thread(target=self._read, name="reader", daemon=True).start()
 
     def run(self) -> None:
@@ -270,10 +275,12 @@ class Worker:
             while True:
                 command: Command = self._pipe.receive()
                 match command:
-                    case Submit(request):
+                    case Submit(Request() as request):
                         self._input.put(request)
+                    case Submit(request):
+                        self._input_of_texts.put(request)
                     case Cancel(request_id):
-                        if not self._input.cancel(request_id):
+                        if not (self._input.cancel(request_id) or self._input_of_texts.cancel(request_id)):
                             self._inbox.put(command)
                     case EndThoughts():
                         self._inbox.put(command)

@@ -176,6 +176,8 @@ class BatchRun:
             verdict = answer.verdict
             if verdict in (RetryVerdict.ENGINE_DIED, RetryVerdict.FAULT):
                 n_tries, is_suspect = n_tries + 1, True
+            elif verdict is RetryVerdict.NO_ENGINE:
+                n_tries += await self._has_engine(line, answer)
             if verdict is RetryVerdict.FINAL or n_tries >= MAX_TRIES:
                 self._write_answer(line, job, answer)
                 return
@@ -196,13 +198,20 @@ class BatchRun:
             raise BatchStopped(answer.message, ExitCode.UNREACHABLE)
         if verdict is RetryVerdict.LEAVING:
             await self._wait_for_return()
-        if verdict is RetryVerdict.NO_ENGINE:
-            state = await self.endpoint.state()
-            if state is not None and state.get("phase") not in ("ready", "loading", "restarting"):
-                raise BatchStopped(f"Line {line.number} cannot be answered: {answer.message}", ExitCode.MODEL)
         if verdict is RetryVerdict.BUSY and time.monotonic() - self._moved_at > self.settings.patience_seconds:
             minutes = self.settings.patience_seconds / 60
             raise BatchStopped(f"The server has turned every line away for {minutes:.0f} minutes.", ExitCode.ERROR)
+
+    async def _has_engine(self, line: InputLine, answer: EndpointAnswer) -> bool:
+        """Return whether other lines could be answered: then only the model that this one names does not load.
+
+        Raises BatchStopped where no line can.
+        """
+        state = await self.endpoint.state()
+        phase = state.get("phase") if state is not None else None
+        if state is not None and phase not in ("ready", "loading", "restarting"):
+            raise BatchStopped(f"Line {line.number} cannot be answered: {answer.message}", ExitCode.MODEL)
+        return phase == "ready"
 
     async def _wait_for_return(self) -> None:
         """Wait until the server answers again. Raises BatchStopped where it does not."""

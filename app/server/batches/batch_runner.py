@@ -33,7 +33,8 @@ _log = logging.getLogger("slipstream.server")
 OPEN = ("validating", "in_progress", "finalizing")
 NOT_OVER = (*OPEN, "cancelling")
 _LINES_PER_SLOT = 2
-_FULL_SECONDS = 30.0  # a batch for whose results the disk has no room is tried again after so long
+# A batch for whose results the disk has no room, or that another server of this user runs, is looked at again then.
+_AGAIN_SECONDS = 30.0
 
 
 class BatchRunner:
@@ -126,7 +127,7 @@ class BatchRunner:
         except (SlipstreamError, OSError) as error:
             if lacks_space(error):
                 _log.warning("batch %s waits: %s", batch_id, error)
-                asyncio.get_running_loop().call_later(_FULL_SECONDS, self._line.put_nowait, batch_id)
+                self._try_again(batch_id)
                 return
             _log.warning("batch %s ended: %s", batch_id, error)
             problem = {"code": "batch_failed", "message": str(error), "param": None, "line": None}
@@ -135,14 +136,22 @@ class BatchRunner:
             _log.exception("batch %s ended", batch_id)
             self._note(batch_id, "failed")
 
+    def _try_again(self, batch_id: str) -> None:
+        asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._line.put_nowait, batch_id)
+
     async def _answer(self, record: Record) -> None:
         batch_id = record["id"]
         try:
             results = ResultFile(self._result_path(batch_id))
         except BadRequest:
-            return  # another server of this user runs it
+            self._try_again(batch_id)  # another server may leave before it is over
+            return
         jobs: JobFile | None = None
         try:
+            now = self.batches.get(batch_id)
+            if now is None or now["status"] not in OPEN:
+                results.withdraw()
+                return
             jobs = JobFile(str(self._files.path(record["input_file_id"])))
             work = await asyncio.to_thread(look_through, jobs, results)
             results.begin(work.history)

@@ -189,12 +189,12 @@ class EngineBridge:
         channel = Channel([request.id for request in requests], streams)
         try:
             for request in requests:
+                self._engine.submit(request)
                 if isinstance(request, Request):
                     self._live[request.id] = LiveRequest(request, channel)
                     self._tell(methodcaller("opened", request))
                 else:
                     self._asked[request.id] = AskedRequest(request, channel)
-                self._engine.submit(request)
         except Exception:
             self.close(channel)
             raise

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.background_thread import BackgroundThread
 from app.server.calls.engine_bridge import EngineBridge
+from app.server.http.errors import RequestFailed
 from app.settings.model_settings_store import note_use, user_settings
 from app.settings.server_settings import ServerSettings
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, BadRequest, EngineUnavailable
-from core.values.messages import EnginePhase, EngineState, LoadedModel
+from core.values.messages import EnginePhase, EngineState, Failure, FailureKind, LoadedModel
 from core.values.model_settings import ModelSettings
 from models.facts.projector import projector_beside
 from models.formatting.sentence import Sentence
@@ -55,6 +56,11 @@ class NamedParts:
     model: Path
     draft: Path | None = None
     mmproj: Path | None = None
+
+
+def leaving() -> RequestFailed:
+    """Return the error of calls that wait for a model, or come, while the server leaves."""
+    return RequestFailed(Failure(FailureKind.SHUTDOWN, LEAVING))
 
 
 class Change(Enum):
@@ -230,7 +236,7 @@ class ModelHost:
         line, self._line = self._line, deque()
         for place in line:
             if not place.turn.done():
-                place.turn.set_exception(EngineUnavailable(LEAVING))
+                place.turn.set_exception(leaving())
         self._wake()
         self.bridge.end_all(LEAVING)
 
@@ -270,12 +276,18 @@ class ModelHost:
         """Whether this model will be the loaded one once the line is empty."""
         return self._line[-1].entry.path == entry.path if self._line else self._is_current(entry)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no model, and nobody waits for one: a call that comes now would have to load it."""
+        is_tried_again = self.state.phase is EnginePhase.FAILED and not self.seconds_to_retry
+        return self.is_idle and (is_tried_again or self.state.phase is EnginePhase.EMPTY)
+
     @asynccontextmanager
     async def lease(self, entry: ModelEntry) -> AsyncIterator[LoadedModel]:
         """Hold a model while a call runs; waits until it is loaded.
 
-        Its place in the line is taken before anything else happens. Raises LoadFailed, or EngineUnavailable when it
-        did not load.
+        Its place in the line is taken before anything else happens. Raises EngineUnavailable when it did not load, and
+        RequestFailed where the server leaves.
         """
         await self._enter(entry)
         try:
@@ -294,6 +306,7 @@ class ModelHost:
         are set for it now, is loaded anew.
         """
         self.used_at = time.monotonic()
+        self._unloads_next = False
         anew = self._is_current(entry) and (bool(self.state.left_out) or not self._has_its_settings())
         is_gone = self.state.phase in (EnginePhase.FAILED, EnginePhase.EMPTY)
         if self._is_current(entry) and is_gone and not self._is_kept_out:
@@ -448,7 +461,7 @@ class ModelHost:
                 retry_after = self.seconds_to_retry if self.state.n_deaths else None
                 raise EngineUnavailable(self.state.problem or Sentence("The model could not be loaded."), retry_after)
             if self.is_closing:
-                raise EngineUnavailable(LEAVING)
+                raise leaving()
             await self._changed.wait()
         return self.model
 

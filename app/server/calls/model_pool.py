@@ -8,13 +8,15 @@ none can leave, the call waits in the line of an engine until the calls before i
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from app.server.calls.engine_bridge import LiveRequest
-from app.server.calls.model_host import LEAVING, ModelHost
+from app.server.calls.model_host import ModelHost, leaving
 from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import ModelNotFound
 from app.settings.server_settings import ServerSettings
@@ -25,7 +27,9 @@ from models.formatting.sentence import Sentence
 if TYPE_CHECKING:
     from models.catalog.catalog import Catalog, ModelEntry
 
+T = TypeVar("T")
 _MOST_NAMES = 100  # names that are not looked up again; clients could make up any number
+_UNKNOWN_SECONDS = 5.0  # a name that no model had is looked up again after so long: a model may have come
 # A model beside the chosen one holds memory that other programs could use. Editors and retrieval come back sooner.
 _BESIDE_SECONDS = 900.0
 
@@ -50,9 +54,10 @@ class ModelPool:
         self.hosts = [self.main]
         self._first = ""  # name of the model of the start
         self._chosen: ModelEntry | None = None  # which a call may have taken out of the only engine
-        # Names under which requests have asked for models, None where no model has it: a look into the catalogue reads
-        # folders. Forgotten when another model is chosen.
-        self._known: dict[str, Path | None] = {}
+        # Names under which requests have asked for models, and those that no model had, each with when it was looked
+        # up: a look into the catalogue reads folders. Forgotten when another model is chosen.
+        self._known: dict[str, Path] = {}
+        self._unknown: dict[str, float] = {}
         self._on_engine: Callable[[ModelHost], None] = lambda host: None
         # Engines are chosen one after the other, since each choice depends on the memory that the earlier ones left.
         self._choosing = asyncio.Lock()
@@ -135,7 +140,7 @@ class ModelPool:
         return entry
 
     def of(self, entry: ModelEntry) -> ModelHost | None:
-        """Return the engine that has a model, or will have when the calls before have ended."""
+        """Return the engine that has a model, or will have when the calls before have ended, or had it last."""
         return next((host for host in self.hosts if host.is_wanted(entry)), None)
 
     def load_progress(self, entry: ModelEntry) -> float | None:
@@ -179,17 +184,18 @@ class ModelPool:
             usual = self._usual
             if self.settings.strict_models or usual is None or name is None:
                 raise
-            self._remember(name, None)
+            _remember(self._unknown, name, time.monotonic())
             return usual
 
     async def request_load(self, name: str) -> ModelEntry:
         """Choose a model, and load it once the calls that are in its way have ended; as ``ModelHost.request_load``."""
         self._known.clear()
+        self._unknown.clear()
         entry = await self._wanted(name)
-        self.main, self._chosen = await self._host_for(entry), entry
-        self.main.request_load(entry)
-        for host in self.hosts:
-            host.leave_after(self._stay(host))
+        host = await self._host_for(entry)
+        self._chosen = entry
+        host.request_load(entry)
+        self._choose(host)
         return entry
 
     async def request_unload(self, name: str | None = None) -> ModelEntry:
@@ -213,8 +219,8 @@ class ModelPool:
 
     async def _wanted(self, name: str | None) -> ModelEntry:
         if self.is_closing:
-            raise EngineUnavailable(LEAVING)
-        if not name or (name in self._known and self._known[name] is None):
+            raise leaving()
+        if not name or time.monotonic() - self._unknown.get(name, -math.inf) < _UNKNOWN_SECONDS:
             if (usual := self._usual) is None:
                 raise EngineUnavailable(Sentence("No model is loaded: name one in the field 'model'."))
             return usual
@@ -224,7 +230,7 @@ class ModelPool:
                 return host.entry
         entry = await asyncio.to_thread(self.find, name)
         if self.of(entry) is not None:
-            self._remember(name, entry.path)
+            _remember(self._known, name, entry.path)
         return entry
 
     @property
@@ -232,41 +238,53 @@ class ModelPool:
         """The model of calls that name none: that of the main engine, or the chosen one if that did not load there."""
         return self._chosen if self.main.state.phase is EnginePhase.FAILED else self.main.entry
 
-    def _remember(self, name: str, path: Path | None) -> None:
-        if len(self._known) >= _MOST_NAMES:
-            self._known.clear()
-        self._known[name] = path
-
     async def _host_for(self, entry: ModelEntry) -> ModelHost:
-        """Return the engine whose line the call takes its place in, before it gives way to anything else."""
-        host = self.of(entry)
+        """Return the engine whose line the call takes its place in, before it gives way to anything else.
+
+        One that must load the model first needs room for that, though it had the model before.
+        """
+        host = self._holder(entry)
         if host is None:
             async with self._choosing:
-                host = self.of(entry) or await self._with_room(entry)
+                host = self._holder(entry) or await self._with_room(entry)
         return host
+
+    def _holder(self, entry: ModelEntry) -> ModelHost | None:
+        """Return the engine that has a model in memory or loads it, or will when the calls before have ended."""
+        host = self.of(entry)
+        return None if host is None or host.is_empty else host
 
     async def _with_room(self, entry: ModelEntry) -> ModelHost:
         """Return the engine that is to load a model, after others have left where memory needs that."""
-        if self.settings.models_max == 1:
+        if self.settings.models_max == 1 or (len(self.hosts) == 1 and self.main.is_empty):
             return self.main
         for host in self.hosts:
             await host.until_loaded()  # what it takes is not known before
         fits = await self._fits(entry)
-        while not fits and (leaving := self._longest_unused(self._idle(EnginePhase.READY))) is not None:
-            leaving.request_unload()
-            await leaving.freed()
+        while not fits and (unused := self._longest_unused(self._idle(EnginePhase.READY))) is not None:
+            unused.request_unload()
+            await unused.freed()
             fits = await self._fits(entry)
-        empty = self._longest_unused(self._idle(EnginePhase.EMPTY, EnginePhase.FAILED))
-        if empty is not None:
-            return empty
-        if fits and len(self.hosts) < self.settings.models_max:
-            return self._added()
-        taken_over = self._longest_unused(self._idle(*EnginePhase)) or self._longest_unused(self.hosts)
+        own, free = self.of(entry), self._idle(EnginePhase.EMPTY, EnginePhase.FAILED)
+        taken = [host for host in self.hosts if host not in free]
+        if fits or not taken:
+            # The one that had the model before knows how often it failed.
+            empty = own or self._longest_unused(free)
+            if empty is not None:
+                return empty
+            if len(self.hosts) < self.settings.models_max:
+                return self._added()
+        taken_over = self._longest_unused([host for host in taken if host.is_idle]) or self._longest_unused(taken)
         assert taken_over is not None
+        if own in free:
+            own.entry = None  # it goes on in the other engine
+            if own is self.main:
+                self._choose(taken_over)
         return taken_over
 
     async def _fits(self, entry: ModelEntry) -> bool:
-        loaded = [host.model for host in self.hosts if host.model is not None]
+        at_work = (host for host in self.hosts if host.state.phase is not EnginePhase.FAILED)
+        loaded = [host.model for host in at_work if host.model is not None]
         return await asyncio.to_thread(self._fits_beside, entry, loaded)
 
     def _idle(self, *phases: EnginePhase) -> list[ModelHost]:
@@ -275,6 +293,11 @@ class ModelPool:
     def _longest_unused(self, hosts: Sequence[ModelHost]) -> ModelHost | None:
         """Return the engine that was used longest ago; the chosen model's is the last."""
         return min(hosts, key=lambda host: (host is self.main, host.used_at), default=None)
+
+    def _choose(self, host: ModelHost) -> None:
+        self.main = host
+        for one in self.hosts:
+            one.leave_after(self._stay(one))
 
     def _added(self) -> ModelHost:
         host = self._make()
@@ -288,3 +311,9 @@ class ModelPool:
         """Return for how many seconds an engine keeps a model that nobody uses."""
         seconds = self.settings.idle_unload
         return _BESIDE_SECONDS if seconds is None and host is not self.main else seconds
+
+
+def _remember(names: dict[str, T], name: str, what: T) -> None:
+    if len(names) >= _MOST_NAMES:
+        names.clear()
+    names[name] = what

@@ -484,6 +484,13 @@ class ChatMessage(LenientBody):
             raise ValueError(f"only messages of the role assistant have tool_calls, not {self.role}")
         return self
 
+    @property
+    def n_chars(self) -> int:
+        """How long its text is."""
+        if isinstance(self.content, list):
+            return sum(len(part.text or "") for part in self.content)
+        return len(self.content or "")
+
     def template_value(self, marks: Iterator[str]) -> dict[str, Any]:
         """Return the message as chat templates read it, with the next of ``marks`` for each image."""
         value: dict[str, Any] = {"role": self.role, "content": self._text(marks)}

@@ -58,8 +58,11 @@ class Call(ABC, Generic[_Body]):
         """Return what keeps one choice; asked once there are prompts."""
         return Choice()
 
-    def drop_oldest(self) -> bool:
-        """Leave out the oldest turn of a prompt that is too long; False where nothing can be left out."""
+    def drop_oldest(self, share: float) -> bool:
+        """Leave out the oldest turns of a prompt that is too long; False where nothing can be left out.
+
+        They hold at most ``share`` of its text, but at least one goes.
+        """
         return False
 
     @asynccontextmanager

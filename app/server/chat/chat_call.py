@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from itertools import accumulate
 
 from app.server.calls.generation import ChoiceUpdate, Updates, tokens_of
 from app.server.calls.model_pool import ModelPool
@@ -112,14 +113,17 @@ class ChatCall(Call[ChatCompletionBody]):
             )
         return Choice(parser, body.parallel_tool_calls is False, DraftedText() if body.drafted_spans else None)
 
-    def drop_oldest(self) -> bool:
-        """Leave out the oldest turn, up to what the user said next; False where only the last one is left."""
+    def drop_oldest(self, share: float) -> bool:
+        """Leave out the oldest turns, up to something that the user said; False where only the last one is left."""
         messages = self.body.messages
         n_system = next((i for i, message in enumerate(messages) if message.role not in ("system", "developer")), 0)
         turns = [i for i, message in enumerate(messages) if message.role == "user" and i > n_system]
         if not turns:
             return False
-        self.body = self.body.model_copy(update={"messages": [*messages[:n_system], *messages[turns[0] :]]})
+        before = list(accumulate((message.n_chars for message in messages), initial=0))
+        most = before[n_system] + share * before[-1]
+        first = next((turn for turn in reversed(turns) if before[turn] <= most), turns[0])
+        self.body = self.body.model_copy(update={"messages": [*messages[:n_system], *messages[first:]]})
         return True
 
     @asynccontextmanager

@@ -191,6 +191,7 @@ class EngineRun:
         return [choice.end.receipt for choice in self.choices if choice.end is not None]
 
 
+_MOST_CHARS = 8  # of a token, on average; English has four
 _Run = TypeVar("_Run", bound=Run)
 _Run_co = TypeVar("_Run_co", bound=Run, covariant=True)
 
@@ -201,8 +202,8 @@ class AnyCall(Protocol[_Run_co]):
     def run(self, *, streams: bool) -> AbstractAsyncContextManager[_Run_co]:
         """Hold the model while the call runs; with ``streams`` False all updates may come at once. Raises ApiError."""
 
-    def drop_oldest(self) -> bool:
-        """Leave out the oldest turn of a prompt that is too long; False where nothing can be left out."""
+    def drop_oldest(self, share: float) -> bool:
+        """Leave out the oldest turns of a prompt that is too long, as ``Call.drop_oldest``."""
 
 
 @asynccontextmanager
@@ -211,20 +212,33 @@ async def running(
 ) -> AsyncIterator[tuple[_Run, Updates]]:
     """Run a call and give what comes of it, once there is something.
 
-    With ``truncates`` the oldest turns of a chat that does not fit are left out, one by one.
+    With ``truncates`` the oldest turns of a chat that does not fit are left out until it does.
     """
     while True:
+        run: _Run | None = None
         async with AsyncExitStack() as stack:
             try:
                 run = await stack.enter_async_context(call.run(streams=streams))
                 updates = await stack.enter_async_context(aclosing(run.updates()))
                 first = await anext(updates)
             except ApiError as error:
-                if truncates and error.answer.code == "context_length_exceeded" and call.drop_oldest():
+                is_too_long = truncates and error.answer.code == "context_length_exceeded"
+                if is_too_long and call.drop_oldest(_spare_share(run, error)):
                     continue
                 raise
             yield run, _with_first(first, updates)
             return
+
+
+def _spare_share(run: Run | None, error: ApiError) -> float:
+    """Return what share of a prompt that is too long can go, with none of it that would have room.
+
+    That is half of what is too much, since tokens are not spread evenly. What the error says of a long prompt's tokens
+    may be far too few.
+    """
+    n_prompt, n_ctx = error.sizes or (1, 1)
+    n_chars = len(run.requests[0].prompt) if isinstance(run, EngineRun) else 0
+    return max(1.0 - n_ctx / max(n_prompt, n_chars // _MOST_CHARS), 0.0) / 2
 
 
 async def _with_first(first: list[ChoiceUpdate], rest: Updates) -> Updates:

@@ -236,7 +236,7 @@ class OllamaReply(Reply):
             "prompt_eval_count": receipt.n_prompt,
             "prompt_eval_duration": nanoseconds(receipt.prefill),
             "eval_count": receipt.n_generated,
-            "eval_duration": nanoseconds(receipt.decode),
+            "eval_duration": nanoseconds(receipt.decode or receipt.prefill),  # a single token comes with the prompt
             **await self._context(),
         }
 

@@ -8,9 +8,10 @@ import logging
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from app.environment.paths import make_private
 from app.server.calls.generation import new_id
@@ -18,6 +19,7 @@ from models.files.disk import move_database
 
 _log = logging.getLogger("slipstream.server")
 Item = dict[str, Any]
+R = TypeVar("R")
 # As long as OpenAI keeps them.
 KEPT_SECONDS = 30 * 24 * 3_600
 # No conversation has so many turns: a chain that is longer is one that somebody has bent into a ring.
@@ -77,10 +79,13 @@ class ResponseStore:
         Whoever waits for the response gets it all the same: the log says why it is not stored.
         """
         row = (stored.id, time.time(), stored.previous, json.dumps(stored.input), json.dumps(stored.response))
+
+        def insert(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM responses WHERE created < ?", (time.time() - KEPT_SECONDS,))
+            connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", row)
+
         try:
-            with self._lock, self._connection() as connection:
-                connection.execute("DELETE FROM responses WHERE created < ?", (time.time() - KEPT_SECONDS,))
-                connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", row)
+            self._do(insert)
         except (OSError, sqlite3.Error) as error:
             _log.warning("A response could not be stored in %s: %s", self._file, error)
             return False
@@ -105,8 +110,8 @@ class ResponseStore:
         """Delete a response; False where there is none."""
         if not self._file.exists():
             return False
-        with self._lock, self._connection() as connection:
-            return connection.execute("DELETE FROM responses WHERE id = ?", (response_id,)).rowcount > 0
+        deleting = "DELETE FROM responses WHERE id = ?"
+        return self._do(lambda connection: connection.execute(deleting, (response_id,)).rowcount > 0)
 
     def newest(self, limit: int) -> list[StoredResponse]:
         """Return the newest responses, the newest first."""
@@ -120,26 +125,37 @@ class ResponseStore:
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            if self._open is not None:
-                self._open.close()
-                self._open = None
+            self._shut()
+
+    def _shut(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
     def _rows(self, query: str, values: tuple[Any, ...]) -> list[Any]:
         if not self._file.exists():
             return []
-        with self._lock, self._connection() as connection:
-            return connection.execute(query, values).fetchall()
+        return self._do(lambda connection: connection.execute(query, values).fetchall())
+
+    def _do(self, work: Callable[[sqlite3.Connection], R]) -> R:
+        """Return what ``work`` does with the file. One that is damaged is set aside, and it is done with a new one."""
+        with self._lock:
+            try:
+                with self._connection() as connection:
+                    return work(connection)
+            except sqlite3.DatabaseError as error:
+                # The upper bits of the code say more exactly what is damaged.
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
+                    raise
+                self._shut()
+                self._set_aside()
+                with self._connection() as connection:
+                    return work(connection)
 
     def _connection(self) -> sqlite3.Connection:
         if self._open is None:
             make_private(self._file.parent)
-            try:
-                self._open = self._opened()
-            except sqlite3.DatabaseError as error:
-                if error.sqlite_errorcode not in _DAMAGED:
-                    raise
-                self._set_aside()
-                self._open = self._opened()
+            self._open = self._opened()
         return self._open
 
     def _opened(self) -> sqlite3.Connection:

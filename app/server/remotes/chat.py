@@ -78,9 +78,9 @@ class AtRemote:
     ) -> None:
         self.remotes, self.there, self.local, self.path, self.body = remotes, there, local, path, body
 
-    def drop_oldest(self) -> bool:
+    def drop_oldest(self, share: float) -> bool:
         """As of ``local``."""
-        return self.local.drop_oldest()
+        return self.local.drop_oldest(share)
 
     @asynccontextmanager
     async def run(self, *, streams: bool) -> AsyncIterator[RemoteRun]:

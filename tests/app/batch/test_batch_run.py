@@ -259,3 +259,12 @@ def test_an_engine_that_is_left_alone_for_a_while_is_waited_for(tmp_path: Path) 
     _, found = run(tmp_path, endpoint)
     assert found["a"]["response"]["status_code"] == 200
     assert len(endpoint.sent) == 4
+
+
+def test_a_line_whose_model_does_not_load_beside_others_gets_its_error(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a", "b"])
+    endpoint = ScriptedEndpoint({"a": [answer(503, "engine_unavailable")] * 99})
+    _, found = run(tmp_path, endpoint)
+    assert found["a"]["response"]["body"]["error"]["code"] == "engine_unavailable"
+    assert endpoint.sent.count("a") == MAX_TRIES
+    assert found["b"]["response"]["status_code"] == 200

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -116,7 +118,7 @@ def test_a_server_that_leaves_while_results_are_written_does_not_run_the_batch_a
 
 
 async def test_a_batch_for_whose_results_the_disk_has_no_room_goes_on_when_it_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(batch_runner, "_FULL_SECONDS", 0.05)
+    monkeypatch.setattr(batch_runner, "_AGAIN_SECONDS", 0.05)
     with small_disk(tmp_path / "disk", 256 << 10) as disk:
         machine = Machine(disk)
         runner, record = machine.runner(), machine.batch()
@@ -143,3 +145,30 @@ async def test_what_was_being_cancelled_when_the_server_ended_is_cancelled_with_
     found = await until_over(runner, record["id"])
     assert found["status"] == "cancelled"
     assert machine.files.path(found["output_file_id"]).read_text().count("\n") == 1
+
+
+LOCK = """
+import sys
+from pathlib import Path
+from app.jobs.batch.result_file import ResultFile
+held = ResultFile(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_a_batch_goes_on_here_when_the_server_that_ran_it_has_left(machine, monkeypatch):
+    monkeypatch.setattr(batch_runner, "_AGAIN_SECONDS", 0.05)
+    machine.files.may_write.set()
+    runner, record = machine.runner(), machine.batch()
+    runner.batches.put(record)
+    results = runner.batches.folder / f"{record['id']}.results"
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCK, str(results)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert await asyncio.to_thread(other.stdout.readline) == b"held\n"
+        runner.start()
+        await asyncio.sleep(0.2)
+        assert runner.batches.get(record["id"])["status"] == "validating"
+        other.stdin.close()
+    check(machine, await until_over(runner, record["id"]))

@@ -140,7 +140,7 @@ async def test_without_an_engine_or_with_too_many_requests_nothing_is_left_behin
     engine.is_available = False
     with pytest.raises(EngineUnavailable):
         bridge.open([Request("a", "x")], streams=True)
-    assert (bridge.n_active, bridge.n_queued) == (0, 0)
+    assert (bridge.n_active, bridge.n_queued, bridge.totals.n_ended) == (0, 0, {})
     engine.is_available = True
     bridge.open([Request(str(i), "x") for i in range(MAX_REQUESTS)], streams=False)
     with pytest.raises(ApiError) as caught:

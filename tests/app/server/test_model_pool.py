@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.server.calls import model_pool
 from app.server.http.errors import ModelNotFound
 from core.values.errors import BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase
@@ -87,6 +88,30 @@ async def test_the_one_that_was_used_longest_ago_leaves_and_the_chosen_one_last(
     release.set()
     await call
     assert log == ["b.gguf", "a.gguf", "c.gguf"]
+
+
+@beside_others()
+async def test_a_model_that_left_comes_back_only_where_there_is_room(stage: Stage) -> None:
+    stage.shelf.models.append(C)
+    log: list[str] = []
+    await answered(stage, "b", log, loads=(1, "b.gguf"))
+    stage.room = 1
+    call, release = await hold(stage, "c", log)
+    assert [engine.n_unloads for engine in stage.engines] == [1, 1], "both had to leave for it"
+    ready(stage, 1, "c.gguf")
+    back, end_back = await hold(stage, "a", log)
+    assert stage.engines[0].loads == ["a.gguf"], "it waits for the one that answers"
+    release.set()
+    await call
+    await stage.settle()
+    ready(stage, 1, "a.gguf")
+    again, end_again = await hold(stage, "a", log)
+    for end in (end_back, end_again):
+        end.set()
+    await asyncio.gather(back, again)
+    await answered(stage, "b", log, loads=(0, "b.gguf"))
+    assert [engine.loads for engine in stage.engines] == [["a.gguf", "b.gguf"], ["b.gguf", "c.gguf", "a.gguf"]]
+    assert log == ["b.gguf", "c.gguf", "a.gguf", "a.gguf", "b.gguf"]
 
 
 @beside_others(models_max=2)
@@ -190,3 +215,19 @@ def test_a_file_outside_of_the_catalogue_that_is_gone_and_not_loaded_is_not_list
         assert "away" not in stage.pool.names()
 
     play(scenario)
+
+
+def test_a_model_that_comes_later_answers_under_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of Ollama ask for a model, and where it does not answer they pull it."""
+    monkeypatch.setattr(model_pool, "_UNKNOWN_SECONDS", 0.05)
+
+    async def scenario(stage: Stage) -> None:
+        stage.becomes_ready("a.gguf")
+        log: list[str] = []
+        await answered(stage, "c", log)
+        stage.shelf.models.append(C)
+        await asyncio.sleep(0.1)
+        await answered(stage, "c", log, loads=(1, "c.gguf"))
+        assert log == ["a.gguf", "c.gguf"]
+
+    play(scenario, models_max=4)

@@ -107,6 +107,18 @@ def test_a_chat_that_is_too_long_loses_its_oldest_turns_unless_that_is_forbidden
     assert server.http.post("/api/chat", json=body).status_code == 400
 
 
+def test_a_long_chat_that_is_cut_is_read_few_times_and_keeps_what_has_room(server, client):
+    def n_refused() -> float:
+        found = re.search(r'requests_ended_total\{reason="failed"\} (\S+)', server.http.get("/metrics").text)
+        return float(found[1]) if found else 0.0
+
+    turns = [{"role": role, "content": f"The {n}th fox."} for n in range(300) for role in ("user", "assistant")]
+    before = n_refused()
+    told = client.chat(NAME, [*turns, *STORY], options=GREEDY)
+    assert 0.9 * server.state["n_ctx"] < told.prompt_eval_count < server.state["n_ctx"]
+    assert 1 < n_refused() - before < 20
+
+
 def test_models_are_listed_shown_and_said_to_run(server, client):
     listed = {model.model: model for model in client.list().models}
     assert NAME in listed

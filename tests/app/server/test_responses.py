@@ -150,16 +150,24 @@ def test_a_reply_that_cannot_be_stored_comes_all_the_same_and_says_so(server, ho
     assert "response_id" not in lm_studio.json()
 
 
-def test_a_damaged_file_of_responses_is_kept_and_a_new_one_begins(tmp_path):
+@pytest.mark.parametrize("is_open", [False, True], ids=["from its beginning", "behind its first page"])
+def test_a_damaged_file_of_responses_is_kept_and_a_new_one_begins(tmp_path, is_open):
     file = tmp_path / "responses.sqlite"
-    file.write_bytes(b"no database " * 100)
+    file.write_bytes(b"" if is_open else b"no database " * 100)
     stored = StoredResponse({"id": "resp_1", "output": []}, [])
+    if is_open:
+        with closing(ResponseStore(file)) as store:
+            for number in range(200):
+                assert store.put(StoredResponse({"id": f"resp_1{number}", "output": ["x" * 100]}, []))
+        with file.open("r+b") as damaged:  # a disk that lost all but what is read first
+            damaged.seek(4096)
+            damaged.write(b"no database " * (file.stat().st_size // 12 - 400))
     with closing(ResponseStore(file)) as store:
         assert store.get("resp_1") is None
         assert store.put(stored)
         assert store.get("resp_1") == stored
     (aside,) = tmp_path.glob("*.broken-*")
-    assert aside.read_bytes().startswith(b"no database")
+    assert b"no database" in aside.read_bytes()
 
 
 def test_stored_responses_are_read_listed_and_deleted(server, responses, story):

@@ -14,11 +14,11 @@ from core.cost.cost_model import Calibration, CostModel, ReadCost
 from core.engine.meter import Meter, StepReading
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import RequestCost
-from core.values.messages import Bottleneck, Snapshot
+from core.values.messages import Bottleneck, FinishReason, Snapshot
 from models.facts.model_facts import WeightBytes, read_model
 from models.gguf.header import read_header
-from tests.support.engines import complete, open_engine, run, submit
-from tests.support.prompts import EMBER, EMBER_DRAFT
+from tests.support.engines import Ledger, complete, open_engine, run, submit
+from tests.support.prompts import EMBER, EMBER_DRAFT, chat
 from tools.model_factory import hybrid_factory, recurrent_factory
 from tools.model_factory.gguf_factory import deep_ember, moe_ember
 
@@ -284,6 +284,19 @@ class TestEngine:
         assert ended.receipt.speedup == 1.0
         assert ended.receipt.plain_seconds == pytest.approx(1 / ended.receipt.decode_rate, rel=0.01)
         assert ended.receipt.peak_share is None  # Ember fits into caches, and nothing was measured
+
+    def test_the_end_of_a_text_is_no_token_of_its_rate(self) -> None:
+        seconds = [0.0]
+        ledger = Ledger()
+        with open_engine(speculation="off", clock=lambda: seconds[0]) as engine:
+            submit(engine, "only", chat("Count to five."), max_tokens=200)
+            while not engine.is_idle:
+                seconds[0] += 1.0
+                ledger.add(engine.step())
+        ended = ledger.ended["only"]
+        assert ended.reason is FinishReason.STOP
+        assert ended.receipt.decode == ended.receipt.n_generated - 1
+        assert ended.receipt.decode_rate == 1.0
 
     def test_requests_side_by_side_share_what_is_read(self) -> None:
         with open_engine(speculation="off", n_slots=4) as engine:

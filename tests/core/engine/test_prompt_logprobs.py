@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from core.engine.engine import Engine
+from core.llama.context import Batch, DecodeStatus
 from core.values.messages import PromptScored, RequestEvent
 from core.values.request import Lane, SamplingParams
 from tests.support.engines import complete, open_engine, run, submit
@@ -85,6 +86,21 @@ def test_a_prompt_that_has_to_wait_is_told_once(engine: Engine, alone: list[floa
     assert next(numbers) > 3
     assert [one.chosen.token for one in entries] == list(TEXT)
     assert [one.chosen.logprob for one in entries[1:]] == pytest.approx(alone[1:], abs=NEAR)
+
+
+def test_a_decode_that_failed_costs_no_tokens(
+    engine: Engine, alone: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.forget_texts()
+    decode, n_calls = engine.context.decode, itertools.count(1)
+
+    def fails_once(batch: Batch) -> DecodeStatus:
+        status = decode(batch)
+        return DecodeStatus.ABORTED if next(n_calls) == 1 else status
+
+    monkeypatch.setattr(engine.context, "decode", fails_once)
+    assert score(engine, TEXT)[1:] == pytest.approx(alone[1:], abs=NEAR)
+    assert next(n_calls) > 2
 
 
 def test_the_reply_goes_on_as_it_would(engine: Engine) -> None:

@@ -274,6 +274,28 @@ def test_the_disk_keeps_to_its_limit_over_restarts_and_models(folder: Path) -> N
     assert 0 < size(folder) <= most + 2_000 * len(files(folder))
 
 
+def test_files_that_another_engine_deletes_meanwhile_keep_no_folder_from_being_opened(tmp_path: Path) -> None:
+    theirs = SegmentFolder(tmp_path, bytes(16), GB)
+    theirs.make()
+    is_over = threading.Event()
+
+    def come_and_go() -> None:
+        while not is_over.is_set():
+            for number in range(50):
+                path = tmp_path / bytes(16).hex() / f"{number}.kv"
+                path.touch()
+                path.unlink()
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        for _ in range(200):
+            SegmentFolder(tmp_path, KEY, GB).open()
+    finally:
+        is_over.set()
+        other.join()
+
+
 def test_forgetting_texts_deletes_their_files(folder: Path) -> None:
     with open_on(folder) as engine:
         settle(engine)

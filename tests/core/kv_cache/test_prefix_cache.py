@@ -246,7 +246,10 @@ def test_the_gauges_tell_what_is_kept_when_all_is_safe(tmp_path: Path) -> None:
     with open_engine(n_slots=2, n_ctx=512, speculation="off", cache_folder=tmp_path, cache_disk=1 << 30) as engine:
         settle(engine)
         cached(engine, words(200))
-        cached(engine, words(200))
+        submit(engine, "again", words(200), max_tokens=2)
+        engine.step()
+        engine.scheduler.preempt_for_memory(engine.scheduler.running[0], 0.0)  # what it finds then is no prompt's hit
+        run(engine)
         settle(engine)
         snapshot = engine.take_snapshot()
         assert snapshot is not None

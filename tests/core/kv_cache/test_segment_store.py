@@ -82,6 +82,32 @@ def test_what_is_computed_again_while_the_disk_is_read_keeps_what_goes_on_from_i
     assert len(list(written.rglob("*.kv"))) == 3
 
 
+class CountingTree(PrefixTree):
+    """Counts the tokens that are put in."""
+
+    n_tokens = 0
+
+    def insert(self, place, tokens, *where):  # type: ignore[no-untyped-def]
+        self.n_tokens += len(tokens)
+        super().insert(place, tokens, *where)
+
+
+def test_a_long_text_on_disk_is_not_read_anew_for_each_of_its_parts(tmp_path: Path) -> None:
+    """The engine's thread takes in all that was found on disk."""
+    folder, n_parts = SegmentFolder(tmp_path, KEY, MB), 40
+    store = SegmentStore(PrefixTree(), ram_limit=MB, disk=DiskTier(folder))
+    for n in range(1, n_parts + 1):
+        keep(store, text(32 * n_parts)[: 32 * n])
+    settle(store)
+    store.close()
+    tree = CountingTree()
+    store = SegmentStore(tree, ram_limit=MB, disk=DiskTier(folder))
+    settle(store)
+    assert [link.end for link in store.chain(tree.match(text(32 * n_parts)), 0)][-1] == 32 * n_parts
+    assert tree.n_tokens == 32 * n_parts
+    store.close()
+
+
 def test_texts_are_kept_again_after_somebody_has_deleted_them_all(written: Path) -> None:
     tree = PrefixTree()
     store = SegmentStore(tree, ram_limit=MB, disk=DiskTier(SegmentFolder(written / FOLDER, KEY, MB)))
@@ -117,6 +143,15 @@ def test_what_saves_least_goes_first_among_equals_the_oldest() -> None:
     for name in ("a", "b", "a"):
         order.touch(name, 1.0)
     assert order.evict(anything) == "b"
+
+
+def test_uses_of_what_is_never_given_up_take_no_memory() -> None:
+    kept: GreedyDual[str] = GreedyDual()
+    for _ in range(1_000):
+        for name in "abc":
+            kept.touch(name, 1.0)
+    assert len(kept._heap) < 100
+    assert [kept.evict(lambda one: True) for _ in range(4)] == ["a", "b", "c", None]
 
 
 def test_what_is_of_no_use_any_more_sinks_below_what_comes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -36,8 +37,10 @@ class SlowIntake:
         self.samplers: dict[str, NoSampler] = {}
         self.may_go_on = threading.Event()
         self.may_go_on.set()
+        self.is_asked = False
 
     def prepare(self, request: Request) -> PreparedRequest:
+        self.is_asked = True
         assert self.may_go_on.wait(60)
         if request.prompt == "long":
             raise PromptTooLong(9, 8)
@@ -113,9 +116,11 @@ def test_what_cannot_be_prepared_ends_with_its_reason_and_the_next_comes_in(
 
 def test_what_is_cancelled_inside_is_not_admitted(watched: WatchedInput) -> None:
     watched.intake.may_go_on.clear()
-    for name, prompt in (("a", "good"), ("b", "bad"), ("c", "good")):
+    for name, prompt in (("a", "good"), ("b", "bad"), ("c", "good"), ("d", "good")):
         watched.thread.put(Request(name, prompt))
-    assert all(watched.thread.cancel(name) for name in "abb")
+    while not watched.intake.is_asked:
+        time.sleep(0.001)
+    assert all(watched.thread.cancel(name) for name in "abbd")
     assert not watched.thread.cancel("nobody")
     watched.intake.may_go_on.set()
     ends = [watched.take(), watched.take()]
@@ -124,7 +129,9 @@ def test_what_is_cancelled_inside_is_not_admitted(watched: WatchedInput) -> None
         ("b", FinishReason.CANCELLED),
     ]
     assert isinstance(watched.take(), tuple)
-    assert {name: sampler.is_closed for name, sampler in watched.intake.samplers.items()} == {"a": True, "c": False}
+    assert watched.take() == Ended("d", FinishReason.CANCELLED)
+    samplers = {name: sampler.is_closed for name, sampler in watched.intake.samplers.items()}
+    assert samplers == {"a": True, "c": False}, "what is not wanted any more is not read"
     assert not watched.thread.cancel("c"), "it has left"
 
 

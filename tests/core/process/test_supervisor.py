@@ -24,7 +24,7 @@ from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
 from core.values.messages import EnginePhase, EngineState, Event, FailureKind, FinishReason, Snapshot
-from core.values.request import Request, SamplingParams
+from core.values.request import Request, SamplingParams, TokenizeRequest
 from tests.support import measured
 from tests.support.engines import Ledger
 from tests.support.fork_server import stood_for
@@ -105,6 +105,16 @@ def test_a_request_runs_in_another_process(office: Office) -> None:
     model = wait_ready(office.supervisor)
     assert (model.architecture, model.n_vocab, model.n_slots) == ("llama", 4096, 4)
     assert model.chat_template is not None
+
+
+def test_no_request_waits_for_a_long_text_that_is_only_counted(office: Office) -> None:
+    office.supervisor.load(options())
+    wait_ready(office.supervisor)
+    office.supervisor.submit(TokenizeRequest("long", ("x" * 1_500_000,)))
+    office.supervisor.submit(Request("a", SURE, 3))
+    office.wait_ended("a")
+    assert "long" not in office.ledger.ended
+    office.wait_ended("long")
 
 
 def test_an_engine_that_cannot_be_told_a_command_ends_so_that_its_requests_do() -> None:
