@@ -82,6 +82,8 @@ class SpeedPage(PageColumn):
         section.addSpacing(Space.XS)
         self.rate_label = plain_label(tr("Tokens per second, the last three minutes"), "caption")
         self.bytes_label = plain_label(tr("Memory read, GB per second"), "caption")
+        for label in (self.rate_label, self.bytes_label):
+            label.setAlignment(Qt.AlignmentFlag.AlignBottom)  # in a narrow window one of them takes two lines
         self.plots = (
             LinePlot(tr("Tokens per second"), tr("tokens per second")),
             LinePlot(tr("Memory read"), tr("GB per second")),
@@ -235,11 +237,11 @@ class SpeedPage(PageColumn):
         now = time.monotonic()
         if self._snapshot.is_idle or self._is_last:
             self._history.add(now, None)
-        seconds, rates, gigabytes = self._history.lines(now)
+        times, rates, gigabytes = self._history.lines(now)
         shown = self._snapshot
         peak = shown.peak / 1e9 if shown.peak and not shown.is_in_cache else None
-        self.plots[0].show_line(seconds, rates)
-        self.plots[1].show_line(seconds, gigabytes, peak)
+        self.plots[0].show_line(now, times, rates)
+        self.plots[1].show_line(now, times, gigabytes, peak)
 
     def _look_at_machine(self) -> None:
         if self._api.is_connected:
