@@ -575,7 +575,7 @@ class MainWindow(QMainWindow):
         self._made_library().prepare()
         self._begun_settings().prepare()
         # In a moment of its own, when those have been made.
-        QTimer.singleShot(PREPARE_MS, self, lambda: self._made_server() if self.isVisible() else None)
+        QTimer.singleShot(PREPARE_MS, self, lambda: self._made_server().prepare() if self.isVisible() else None)
 
     def _made_library(self) -> LibraryPage:
         if self.library is None:
