@@ -170,6 +170,7 @@ class SpeedPage(PageColumn):
         """Draw for another palette, or in another size."""
         for part in (self.memory, self.depths, self.measuring, *self.plots):
             part.set_palette(palette)
+        self._fit_rate()
 
     # What came.
 
@@ -197,6 +198,7 @@ class SpeedPage(PageColumn):
         reads = shown.prefill_rate > shown.decode_rate
         speed = max(shown.prefill_rate, shown.decode_rate)
         self.rate.setText(rate(speed) if speed > 0 else DASH)
+        self._fit_rate()
         what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
         self.unit.setText(tr("{what}, the last reply", what=what) if self._is_last else what)
         self.limit.setText(self._limit(shown) if speed > 0 else NOTHING)
@@ -213,6 +215,12 @@ class SpeedPage(PageColumn):
         ]
         self.depths.show_bars(bars)
         self.depths_label.setVisible(bool(bars))
+
+    def _fit_rate(self) -> None:
+        """Give the figure the size of its widest digits: each new size of its own would lay the page out anew."""
+        self.rate.ensurePolished()
+        metrics = self.rate.fontMetrics()
+        self.rate.setFixedSize(metrics.horizontalAdvance("8" * len(self.rate.text())), metrics.height())
 
     def _limit(self, shown: Snapshot) -> str:
         read = in_marks(f"{shown.bytes_per_second / 1e9:,.1f}")
