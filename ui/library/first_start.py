@@ -112,6 +112,7 @@ class FirstStart(QFrame):
         column.addWidget(self.speed)
         column.addSpacing(Space.S)
         column.addWidget(self.others)
+        self._row.setContentsMargins(0, Space.XS, 0, 0)
         column.addLayout(self._row)
         column.addSpacing(Space.XS)
         column.addLayout(foot)

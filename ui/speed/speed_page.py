@@ -101,9 +101,7 @@ class SpeedPage(PageColumn):
         row.setSpacing(Space.XL)
         why, helps = QVBoxLayout(), QVBoxLayout()
         for column, words in ((why, tr("Why")), (helps, tr("What would help"))):
-            head = QLabel(words)
-            head.setProperty("tone", "title")
-            column.addWidget(head)
+            column.addWidget(plain_label(words, "title"))
             column.setSpacing(Space.S)
             row.addLayout(column, 1)
         self.why = plain_label(UNDECIDED, "")
