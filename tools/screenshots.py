@@ -1175,7 +1175,7 @@ def _quantise_dialog(stage: Stage, page: LibraryPage) -> None:
     _shoot_dialog(stage, dialog, "quantise-error")
     dialog.name.clear()
     dialog.make.click()
-    stage.until(lambda: dialog.row.quantising.progress.eta is not None and dialog.row.bar.value() > 300)
+    stage.until(lambda: dialog.row.quantising.is_over or dialog.row.bar.value() > 300)
     _shoot_dialog(stage, dialog, "quantise-running")
     page.show_tab("Downloads")
     stage.shoot("quantise-downloads")
