@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from models.formatting.figures import count
@@ -11,7 +11,7 @@ from ui.chat.context_use import ContextUse
 from ui.language import tr
 from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Corner, Palette, Space
+from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
 from ui.widgets.elided_label import draw_line
 
 _TRACK = 56  # pixels of the bar beside its words
@@ -65,8 +65,11 @@ class ContextBar(QAbstractButton):
 
     def sizeHint(self) -> QSize:
         """Room for the bar and its words."""
-        words = self.fontMetrics().horizontalAdvance(self.text())
-        return QSize(scaled(_TRACK) + Space.S + words + 2 * Space.XS, self.fontMetrics().height() + Space.XS)
+        font = QFont(self.font())
+        font.setPixelSize(scaled(Type.CAPTION))  # hidden, it keeps its line too, and is not styled anew
+        metrics = QFontMetrics(font)
+        words = metrics.horizontalAdvance(self.text())
+        return QSize(scaled(_TRACK) + Space.S + words + 2 * Space.XS, metrics.height() + Space.XS)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the shares and the words."""
@@ -78,14 +81,14 @@ class ContextBar(QAbstractButton):
         rounded.addRoundedRect(visual_rect(direction, whole, track), _LINE / 2, _LINE / 2)
         painter.setClipPath(rounded)
         painter.fillRect(visual_rect(direction, whole, track), QColor(palette.pressed))
-        left, colour = track.left(), palette.warning if use.is_nearly_full else palette.accent
-        for n_tokens, shade in ((use.n_used, colour), (use.n_draft, palette.muted)):
+        left, is_warm = track.left(), use.is_nearly_full
+        shades = (palette.warning, palette.warning) if is_warm else (palette.accent, palette.muted)
+        for n_tokens, shade in zip((use.n_used, use.n_draft), shades, strict=True):
             width = track.width() * min(1.0, n_tokens / max(use.n_ctx, 1))
             part = QRectF(left, track.top(), width, _LINE)
             painter.fillRect(visual_rect(direction, whole, part), QColor(shade))
             left += width
         painter.setClipping(False)
-        is_warm = use.is_nearly_full
         painter.setPen(QColor(palette.warning if is_warm else palette.text if self.underMouse() else palette.muted))
         draw_line(
             painter, visual_rect(direction, whole, whole.adjusted(int(track.right()) + Space.S, 0, 0, 0)), self.text()

@@ -21,7 +21,7 @@ from ui.theme.tokens import LINE, Palette, Space
 HEIGHT = 36
 _SIDE = Space.L  # where the icons of the pages above begin and end
 _ROOMY = 700
-NOW, LAST_REPLY = tr("Now"), tr("Last reply")
+NOW, LAST_REPLY, IDLE = tr("Now"), tr("Last reply"), tr("Idle")
 
 
 class SpeedBar(QFrame):
@@ -72,7 +72,8 @@ class SpeedBar(QFrame):
         fastest = max(self._fastest.get(state.model, 0.0), shown.decode_rate)
         self._fastest[state.model] = fastest
         self.minute.add(now.decode_rate)
-        self.when.setText(LAST_REPLY if last is not None else "" if now.is_idle else NOW)
+        idle = IDLE if state.snapshot is not None else ""
+        self.when.setText(LAST_REPLY if last is not None else idle if now.is_idle else NOW)
         faces_shown = (
             faces.speed(shown, fastest, last is not None),
             faces.bandwidth(shown),
@@ -87,7 +88,7 @@ class SpeedBar(QFrame):
         """Draw in other colours, or in another size."""
         self.when.ensurePolished()
         # Room for the widest words, so that nothing moves when work begins or ends.
-        width = max(self.when.fontMetrics().horizontalAdvance(words) for words in (NOW, LAST_REPLY))
+        width = max(self.when.fontMetrics().horizontalAdvance(words) for words in (NOW, LAST_REPLY, IDLE))
         self.when.setFixedSize(width, self.speed.sizeHint().height())
         for gauge in (*self.gauges, self.minute):
             gauge.set_palette(palette)

@@ -82,6 +82,8 @@ class SpeedPage(PageColumn):
         section.addSpacing(Space.XS)
         self.rate_label = plain_label(tr("Tokens per second, the last three minutes"), "caption")
         self.bytes_label = plain_label(tr("Memory read, GB per second"), "caption")
+        for label in (self.rate_label, self.bytes_label):
+            label.setAlignment(Qt.AlignmentFlag.AlignBottom)  # in a narrow window one of them takes two lines
         self.plots = (
             LinePlot(tr("Tokens per second"), tr("tokens per second")),
             LinePlot(tr("Memory read"), tr("GB per second")),
@@ -99,9 +101,7 @@ class SpeedPage(PageColumn):
         row.setSpacing(Space.XL)
         why, helps = QVBoxLayout(), QVBoxLayout()
         for column, words in ((why, tr("Why")), (helps, tr("What would help"))):
-            head = QLabel(words)
-            head.setProperty("tone", "title")
-            column.addWidget(head)
+            column.addWidget(plain_label(words, "title"))
             column.setSpacing(Space.S)
             row.addLayout(column, 1)
         self.why = plain_label(UNDECIDED, "")
@@ -168,6 +168,7 @@ class SpeedPage(PageColumn):
         """Draw for another palette, or in another size."""
         for part in (self.memory, self.depths, self.measuring, *self.plots):
             part.set_palette(palette)
+        self._fit_rate()
 
     # What came.
 
@@ -195,6 +196,7 @@ class SpeedPage(PageColumn):
         reads = shown.prefill_rate > shown.decode_rate
         speed = max(shown.prefill_rate, shown.decode_rate)
         self.rate.setText(rate(speed) if speed > 0 else DASH)
+        self._fit_rate()
         what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
         self.unit.setText(tr("{what}, the last reply", what=what) if self._is_last else what)
         self.limit.setText(self._limit(shown) if speed > 0 else NOTHING)
@@ -211,6 +213,14 @@ class SpeedPage(PageColumn):
         ]
         self.depths.show_bars(bars)
         self.depths_label.setVisible(bool(bars))
+
+    def _fit_rate(self) -> None:
+        """Keep the figure's size while it has room: each new size would lay the page out anew."""
+        self.rate.ensurePolished()
+        metrics = self.rate.fontMetrics()
+        needed, spare = metrics.horizontalAdvance(self.rate.text()), metrics.horizontalAdvance("8")
+        if not needed <= self.rate.width() <= needed + spare or self.rate.height() != metrics.height():
+            self.rate.setFixedSize(needed, metrics.height())
 
     def _limit(self, shown: Snapshot) -> str:
         read = in_marks(f"{shown.bytes_per_second / 1e9:,.1f}")
@@ -235,11 +245,11 @@ class SpeedPage(PageColumn):
         now = time.monotonic()
         if self._snapshot.is_idle or self._is_last:
             self._history.add(now, None)
-        seconds, rates, gigabytes = self._history.lines(now)
+        times, rates, gigabytes = self._history.lines(now)
         shown = self._snapshot
         peak = shown.peak / 1e9 if shown.peak and not shown.is_in_cache else None
-        self.plots[0].show_line(seconds, rates)
-        self.plots[1].show_line(seconds, gigabytes, peak)
+        self.plots[0].show_line(now, times, rates)
+        self.plots[1].show_line(now, times, gigabytes, peak)
 
     def _look_at_machine(self) -> None:
         if self._api.is_connected:

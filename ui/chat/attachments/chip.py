@@ -92,7 +92,7 @@ class Chip(QFrame):
         self.attachment = attachment
         self._say(facts(attachment))
         self.button.setToolTip(in_tip(f"{self.name}\n{how_chosen(attachment)}"))
-        if len(attachment.parts) > 1 and self.button.menu() is None:
+        if attachment.is_long and self.button.menu() is None:
             self.button.setMenu(self._menu())
 
     def set_palette(self, palette: Palette) -> None:

@@ -131,7 +131,7 @@ class ReceiptCard(QFrame):
         column.addLayout(self._legend)
         column.addWidget(self.facts)
         column.addWidget(self.help)
-        self.tint = CheckField(tr("Tint drafted words in replies (Ctrl+Shift+D)"))
+        self.tint = CheckField(tr("Tint drafted words"))
         self.race = TextButton(tr("Race this prompt…"))
         self.race.setToolTip(
             tr("Answer it once plainly and once with drafts, or by another model, and compare the speeds")
@@ -173,6 +173,7 @@ class ReceiptCard(QFrame):
             for column, label in enumerate((_Dot(phase.colour, palette), *map(QLabel, _words(phase)))):
                 label.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
                 label.setProperty("tone", "caption" if column in (1, 3) else "")
+                label.setWordWrap(column == 3)  # the others are a word or two
                 self._legend.addWidget(label, row, column)
 
 
