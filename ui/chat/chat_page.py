@@ -44,7 +44,7 @@ from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
 from ui.language import tr
 from ui.theme.text_size import scaled
-from ui.theme.tokens import COLUMN, TOP_BAR, Palette, Space
+from ui.theme.tokens import COLUMN, TOP_BAR, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import on_button
 from ui.widgets.growing_edit import PAGE_KEYS
@@ -209,14 +209,6 @@ class ChatPage(QWidget):
     def change_settings(self, settings: ChatSettings) -> None:
         """Ask differently in this chat from the next message on."""
         self._conversation.change_settings(settings)
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw everything for another palette; the tools have its style already."""
-        banners = (self.storage_banner, self.server_banner, self.context_banner)
-        parts = (self.picker, self.context_bar, *banners, self.welcome, self.composer)
-        for part in (self.sidebar_button, self.other_button, self.panel_button, self.close_button, *parts):
-            part.set_palette(palette)
-        self.transcript.restyle()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files anywhere on the page."""

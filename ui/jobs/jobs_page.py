@@ -25,8 +25,8 @@ from ui.client.server_watch import ServerWatch
 from ui.client.speeds import STAGES, DeepProgress, DeepReceipt, deep_progress, share_of
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
 from ui.language import of_data, tr
+from ui.theme.colours import Dressed
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.page_layout import PageColumn, ProblemLabel, announce, ask_first, file_dialog, plain_label, style_as
 
@@ -61,7 +61,7 @@ DEEP = tr(
 )
 
 
-class JobsPage(PageColumn):
+class JobsPage(Dressed, PageColumn):
     """Looks at the server's batches each second while it is seen; files can be dropped anywhere on it."""
 
     chat_wanted = Signal(str, object, str)  # a question, the server's answer, the job
@@ -114,9 +114,10 @@ class JobsPage(PageColumn):
         self._timer = QTimer(self, interval=LOOK_MS)
         self._timer.timeout.connect(self.look)
         api.connected.connect(self.look)
+        self.dress()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw in another size."""
+    def dress(self) -> None:
+        """Leave room for three lines of the question."""
         self.question.setFixedHeight(scaled(QUESTION_HEIGHT))
 
     def showEvent(self, event: QShowEvent) -> None:

@@ -34,7 +34,7 @@ from ui.language import of_data, tr
 from ui.library.labels import about, download_line, joined, share, size
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.page_layout import ProgressLine, announce, file_dialog, style_as
 
@@ -115,10 +115,6 @@ class FirstStart(QFrame):
     def is_busy(self) -> bool:
         """True while a model is awaited that was chosen here."""
         return self._awaited is not None
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        self.close_button.set_palette(palette)
 
     def minimumSizeHint(self) -> QSize:
         """Return what it needs with the three below each other: beside each other they would hold the page wide."""

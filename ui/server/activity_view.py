@@ -13,8 +13,8 @@ from ui.client.api import Api
 from ui.client.server_watch import ModelChoice, ServerWatch
 from ui.client.speeds import CHOICE_OF, speed_of
 from ui.language import tr
+from ui.theme.colours import Dressed
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
@@ -32,7 +32,7 @@ LOG_HEIGHT = 220  # pixels
 CANCEL = tr("Cancel")
 
 
-class ActivityView(PageColumn):
+class ActivityView(Dressed, PageColumn):
     """Is fed with the server's events while it is seen; the log is asked for every few seconds."""
 
     def __init__(self, api: Api, watch: ServerWatch, parent: QWidget | None = None) -> None:
@@ -78,6 +78,7 @@ class ActivityView(PageColumn):
         watch.models_changed.connect(self._show_choices)
         watch.load_failed.connect(lambda sentence, model: self._say(self.model_problem, sentence))
         self._show_choices(watch.models)
+        self.dress()
 
     def look(self) -> None:
         """Follow the log while this is seen."""
@@ -94,8 +95,8 @@ class ActivityView(PageColumn):
         models = [one for one in found.get("models") or () if one.get("phase") != "empty"]
         self.models.show_rows([_model_row(one, found) for one in models])
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette, or in another size."""
+    def dress(self) -> None:
+        """Leave room for some lines of the log."""
         self.log.setFixedHeight(scaled(LOG_HEIGHT))
 
     def _ask(self, problem: ProblemLabel, method: str, path: str, body: dict[str, Any] | None = None) -> None:

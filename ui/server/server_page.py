@@ -16,13 +16,13 @@ from ui.server.activity_view import ActivityView
 from ui.server.connect_view import ConnectView
 from ui.server.endpoint import Endpoint
 from ui.server.machines_view import MachinesView
-from ui.theme.tokens import Palette
+from ui.theme.colours import Dressed
 from ui.widgets.page_layout import PageTabs
 
 CONNECT, ACTIVITY, MACHINES = tr("Connect"), tr("Activity"), tr("Other machines")
 
 
-class ServerPage(QWidget):
+class ServerPage(Dressed, QWidget):
     """Three views, one at a time. Follows the server only while it is seen."""
 
     def __init__(self, api: Api, endpoint: Endpoint, watch: ServerWatch, parent: QWidget | None = None) -> None:
@@ -48,6 +48,7 @@ class ServerPage(QWidget):
         self._events = LiveEvents(api, self)
         self._events.came.connect(self._on_event)
         api.connected.connect(self._look)
+        self.dress()
 
     def show_tab(self, name: str) -> None:
         """Show one of the views, and give it the keyboard."""
@@ -62,11 +63,9 @@ class ServerPage(QWidget):
             if self.tabs.tabs[name].isChecked():
                 view.focus_view()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette, or in another size."""
+    def dress(self) -> None:
+        """Leave room for the names of the tabs."""
         self.tabs.fit()
-        for view in (self.connect_view, self.activity, self.machines):
-            view.set_palette(palette)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Follow the server."""

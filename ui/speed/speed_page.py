@@ -25,7 +25,7 @@ from ui.speed.bars import Bar, BarList, BarPart, StackedBar
 from ui.speed.history import History
 from ui.speed.measuring_card import MeasuringCard
 from ui.speed.plots import LinePlot
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.page_layout import PageColumn, ProblemLabel, plain_label
 
@@ -163,11 +163,6 @@ class SpeedPage(PageColumn):
         self._events.stop()
         self._draw.stop()
         self._ask_machine.stop()
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette, or in another size."""
-        for part in (self.memory, self.depths, self.measuring, *self.plots):
-            part.set_palette(palette)
 
     # What came.
 

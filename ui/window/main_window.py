@@ -77,7 +77,7 @@ from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
 from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
-from ui.theme.tokens import LINE, NARROW, SIDEBAR, Palette
+from ui.theme.tokens import LINE, NARROW, SIDEBAR
 from ui.widgets.growing_edit import model_files
 from ui.widgets.page_layout import announce, open_menu
 from ui.widgets.toast import Toast
@@ -175,7 +175,7 @@ class MainWindow(QMainWindow):
         self._gui = GuiThread(self)
         self._ids = Ids()
         self.archive = ChatArchive(chats_file, self._gui.post, self._on_storage_problem, self._ids.saw)
-        self.tools = TextTools(Markdown(), CodeColours(appearance.palette, self), appearance.text_style, Formulas(self))
+        self.tools = TextTools(Markdown(), CodeColours(self), appearance.text_style, Formulas(self))
         self.watch = ServerWatch(api, self)
         self._judged: Mapping[str, ModelRow] = {}  # the models of this machine, by name
         self.desk = ChatSessions(api, self.archive, self._ids, self)
@@ -214,7 +214,9 @@ class MainWindow(QMainWindow):
         self._connect_signals()
         self._add_shortcuts()
         self._restore()
-        self._dress(appearance.palette)
+        for part in (self.speed_bar, self.history):  # they have the fonts of their place now
+            part.dress()
+        self.tuning.fit(self.width())
         self._restore_place()
         self.desk.list_soon()
         self.tools_box.start()
@@ -287,7 +289,7 @@ class MainWindow(QMainWindow):
         self.prompts.changed.connect(self._on_prompts)
         self.tuning.close_wanted.connect(self.toggle_panel)
         self.kept.changed.connect(self._on_kept)
-        self._appearance.changed.connect(self._dress)
+        self._appearance.changed.connect(lambda palette: self._on_looks())
         self.watch.looked.connect(self.speed_bar.show_state)
         self.watch.looked.connect(lambda state: self.speeds.add(time.monotonic(), state.snapshot))
         self.speed_bar.why_wanted.connect(lambda: self.show_page("speed"))
@@ -329,7 +331,6 @@ class MainWindow(QMainWindow):
         pane.running_changed.connect(stop.setEnabled)
         pane.current_changed.connect(lambda session: stop.setEnabled(session.is_running))
         if pane is not self.desk.panes[0]:
-            page.set_palette(self._appearance.palette)
             page.picker.set_models(self.watch.models)
         return page
 
@@ -556,8 +557,8 @@ class MainWindow(QMainWindow):
         self._shown_page = page
 
     def _turn_to(self, page: QWidget) -> None:
-        if self._appearance.dress(page):
-            self._colour(page)
+        if self._appearance.dress(page) and page is self._chat:
+            self._restyle()
         self._pages.setCurrentWidget(page)
 
     def prepare_pages(self) -> None:
@@ -569,7 +570,7 @@ class MainWindow(QMainWindow):
 
     def _made_library(self) -> LibraryPage:
         if self.library is None:
-            self.library = LibraryPage(self.link, self._appearance.palette)
+            self.library = LibraryPage(self.link)
             self.library.set_used(self.watch.state.model)
             self.library.use_wanted.connect(self._on_use)
             self.library.file_chosen.connect(self.open_file)
@@ -588,7 +589,6 @@ class MainWindow(QMainWindow):
     def _made_speed(self) -> SpeedPage:
         if self.speed is None:
             self.speed = SpeedPage(self._api, self.link, self.watch, self.speeds)
-            self.speed.set_palette(self._appearance.palette)
             self.speed.library_wanted.connect(self._show_model)
             self._pages.addWidget(self.speed)
         return self.speed
@@ -596,7 +596,6 @@ class MainWindow(QMainWindow):
     def _made_jobs(self) -> JobsPage:
         if self.jobs is None:
             self.jobs = JobsPage(self._api, self.watch, self.tools)
-            self.jobs.set_palette(self._appearance.palette)
             self.jobs.chat_wanted.connect(self._on_answer_wanted)
             self._pages.addWidget(self.jobs)
         return self.jobs
@@ -612,7 +611,6 @@ class MainWindow(QMainWindow):
     def _made_server(self) -> ServerPage:
         if self.server is None:
             self.server = ServerPage(self._api, self.endpoint, self.watch)
-            self.server.set_palette(self._appearance.palette)
             self._pages.addWidget(self.server)
         return self.server
 
@@ -707,7 +705,6 @@ class MainWindow(QMainWindow):
         """Show or hide the settings of the chat."""
         is_shown = self.tuning.isHidden()
         if is_shown and self._appearance.dress(self.tuning):  # before it takes its size
-            self.tuning.set_palette(self._appearance.palette)
             self.tuning.fit(self.width())
         self.tuning.setVisible(is_shown)
         if is_shown:
@@ -870,25 +867,21 @@ class MainWindow(QMainWindow):
     def _on_kept(self, name: str) -> None:
         if name == "tintDrafts":
             self._tints_drafts = self._api.asks_for_drafted = self.kept.is_on(name, usually=False)
-            self.tools.set_style(self._text_style)
-            for page in self.chats.pages:
-                page.transcript.restyle()
+            self.tools.style = self._text_style
+            self.chats.restyle()
 
     @property
     def _text_style(self) -> TextStyle:
         return replace(self._appearance.text_style, tints_drafts=self._tints_drafts)
 
-    def _dress(self, palette: Palette) -> None:
-        self.tools.set_style(self._text_style)
-        for part in (self.rail, self.speed_bar, self.palette_card):
-            part.set_palette(palette)
-        self._colour(self._pages.currentWidget() or self._chat)  # the others when they are turned to
+    def _on_looks(self) -> None:
+        """Write messages anew, or when they are turned to. All else dresses itself."""
+        self.tools.style = self._text_style
+        if self._pages.currentWidget() is self._chat:
+            self._restyle()
 
-    def _colour(self, page: QWidget) -> None:
-        """Draw a page in the present colours, and in the present size."""
-        others = [one for one in (self.library, self.speed, self.server, self.jobs, self.settings) if one is page]
-        for part in others or (self.history, self.chats, self.tuning, self.newcomer):
-            part.set_palette(self._appearance.palette)
+    def _restyle(self) -> None:
+        self.chats.restyle()
         self.tuning.fit(self.width())
 
     def _restore_place(self) -> None:

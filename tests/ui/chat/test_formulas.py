@@ -92,7 +92,7 @@ def test_formulas_are_drawn_and_copied_as_they_were_written(qtbot, window: MainW
     window.resize_text(150)
     assert view.height() > height
     window.choose_theme(ThemeChoice.DARK)
-    assert window.tools.palette.text in colours_of(view)
+    assert window.tools.style.palette.text in colours_of(view)
 
 
 def test_a_wide_formula_is_made_smaller_and_a_diagram_is_text(qtbot, window: MainWindow, server: FakeServer) -> None:

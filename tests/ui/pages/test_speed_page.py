@@ -17,6 +17,7 @@ from ui.speed.measuring_card import PAIR, STOPPED, VERIFY, gains
 from ui.speed.plots import LinePlot, figures
 from ui.speed.sentences import decision, helps, limit
 from ui.speed.speed_page import DASH
+from ui.theme.colours import use_colours
 from ui.theme.tokens import DARK, mixed
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.facts_grid import FactsGrid
@@ -99,7 +100,7 @@ def test_a_plot_paints_its_line_and_says_it(qtbot) -> None:
     plot = LinePlot("Speed", "GB per second")
     qtbot.addWidget(plot)
     plot.resize(400, 150)
-    plot.set_palette(DARK)
+    use_colours(DARK)
 
     def colours() -> set[str]:
         image = plot.grab().toImage()
