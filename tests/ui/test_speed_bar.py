@@ -272,5 +272,5 @@ class TestWindow:
         window.page.composer.set_text("Go on.")
         window.page.composer.button.click()
         qtbot.waitUntil(lambda: pace(window) == LIVE_MS)
-        window.desk.stop()
+        window.desk.current.stop()
         qtbot.waitUntil(lambda: pace(window) == CALM_MS)

@@ -177,12 +177,12 @@ class ChatPage(QWidget):
         self._keep.timeout.connect(self.keep_draft)
         self.composer.stopped.connect(self._on_stop)
         self.composer.speed.chosen.connect(self._on_speed_chosen)
-        self.transcript.regenerate.connect(self.pane.regenerate)
-        self.transcript.go_on.connect(self.pane.go_on)
+        self.transcript.regenerate.connect(partial(self._do, ChatSession.regenerate))
+        self.transcript.go_on.connect(partial(self._do, ChatSession.go_on))
         self.transcript.redo_in_full.connect(self._redo_in_full)
         self.transcript.ways_wanted.connect(self._on_ways_wanted)
         self.transcript.edited.connect(self._on_edited)
-        self.transcript.chosen.connect(self.pane.choose)
+        self.transcript.chosen.connect(partial(self._do, ChatSession.choose))
         self.transcript.link_chosen.connect(self._ask_about_link)
         self.transcript.left.connect(self.composer.setFocus)
         self.pane.current_changed.connect(self._show_conversation)
@@ -191,7 +191,7 @@ class ChatPage(QWidget):
         self.pane.grew.connect(self.transcript.append)
         self.pane.thought.connect(self.transcript.append_thought)
         self.pane.calls_changed.connect(self.transcript.show_calls)
-        self.transcript.call_answered.connect(self.pane.answer_call)
+        self.transcript.call_answered.connect(partial(self._do, ChatSession.answer_call))
         self.pane.ended.connect(self._on_ended)
         self.pane.running_changed.connect(self._on_running)
         self._watch.state_changed.connect(self._on_state)
@@ -205,6 +205,10 @@ class ChatPage(QWidget):
         self.context_bar.clicked.connect(self._on_context_bar)
         self.summary.done.connect(self._on_summary)
         self.summary.failed.connect(self._on_no_summary)
+
+    def _do(self, act: Callable[..., None], *wish: object) -> None:
+        """Let the chat that is shown do what is wished for."""
+        act(self._conversation, *wish)
 
     def change_settings(self, settings: ChatSettings) -> None:
         """Ask differently in this chat from the next message on."""
@@ -285,7 +289,7 @@ class ChatPage(QWidget):
         hit = first_hit(tree.path, words)
         if hit is None and (other := first_hit(tree.messages, words)) is not None:
             hit = other
-            self.pane.choose(hit)
+            self._conversation.choose(hit)
         if hit is not None:
             self.transcript.show_hit(hit, words)
 
@@ -321,10 +325,9 @@ class ChatPage(QWidget):
         self.stack.setCurrentWidget(self.welcome if conversation.is_new else self.transcript)
         self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
         self._show_fit()
-        if conversation.running_id is not None:
-            text = conversation.text_of(conversation.running_id)
-            self.transcript.mark_drafted(conversation.running_id, conversation.live_drafted)
-            self.transcript.show_running(conversation.running_id, text, conversation.live_thoughts)
+        if (running := conversation.running) is not None:
+            self.transcript.mark_drafted(running.message.id, running.drafted)
+            self.transcript.show_running(running.message.id, running.text, running.thoughts)
 
     # What fits into the context.
 
@@ -464,11 +467,11 @@ class ChatPage(QWidget):
         if message.finish_reason == MODEL_GONE:
             names = [model.name for model in self._watch.models]
             others = [(on_button(name), partial(self._answer_by, name, message.id)) for name in names]
-            self._show_ways([*others, (tr("Try again"), partial(self.pane.regenerate, message.id))], button)
+            self._show_ways([*others, (tr("Try again"), partial(self._conversation.regenerate, message.id))], button)
             return
         question = message.parent_id
         sent = self._sent(self._conversation.tree.path_to(question))
-        ways = self._ways(sent, "", (), lambda: self.pane.regenerate(message.id))
+        ways = self._ways(sent, "", (), partial(self._conversation.regenerate, message.id))
         view = self.transcript.view_of(question) if question is not None else None
         if isinstance(view, UserMessage):
             ways.append((tr("Shorten the message"), view.begin_edit))
@@ -476,7 +479,7 @@ class ChatPage(QWidget):
 
     def _answer_by(self, model: str, reply: int) -> None:
         self.choose_model(model)
-        self.pane.regenerate(reply)
+        self._conversation.regenerate(reply)
 
     def _enlarge(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
         self._enlarged = model if n_ctx is not None else ""
@@ -505,7 +508,7 @@ class ChatPage(QWidget):
         message = self._conversation.tree[message_id]
         before = self._sent(self._conversation.tree.path_to(message.parent_id))
         room = self._room_for(before, text, message.attachments)
-        done = partial(self.pane.edit, message_id, text)
+        done = partial(self._conversation.edit, message_id, text)
         self.sending.prepare(message.attachments, text, room, self._embedder(), done)
 
     def _room_for(self, before: list[Message], text: str, files: tuple[Attachment, ...]) -> int:
@@ -544,12 +547,12 @@ class ChatPage(QWidget):
             self.sending.cancel()
             self.composer.set_text(text)
         else:
-            self.pane.stop()
+            self._conversation.stop()
 
     def _send(self, text: str, files: tuple[Attachment, ...]) -> None:
         # What is sent is kept as a message: first that, then the draft is gone.
         was = self._draft_key
-        self.pane.send(text, files)
+        self._conversation.send(text, files)
         self.composer.shelf.show_attachments(())
         if was != self._draft_key and self._desk.drafts.pop(was, ""):
             self._desk.keep_draft(was, "")
@@ -559,7 +562,7 @@ class ChatPage(QWidget):
         self.composer.setFocus()
 
     def _redo_in_full(self, message_id: int) -> None:
-        self.pane.regenerate(message_id, Speed.STANDARD)
+        self._conversation.regenerate(message_id, Speed.STANDARD)
 
     def _on_ended(self, message: Message) -> None:
         self._show_fit()
@@ -577,21 +580,21 @@ class ChatPage(QWidget):
             self._live.stop()
 
     def _show_live(self) -> None:
-        conversation = self._conversation
-        if conversation.running_id is None:
+        running, now = self._conversation.running, self._conversation.clock()
+        if running is None:
             return
-        if conversation.live_ttft is not None:
+        if running.ttft is not None:
             self.picker.set_answered()
         self.transcript.show_live(
-            conversation.running_id,
-            conversation.live_rate,
-            conversation.live_ttft,
-            conversation.live_wait,
+            running.message.id,
+            running.rate.per_second(now),
+            running.ttft,
+            now - running.began,
             self._what_it_waits_for(),
-            conversation.live_progress,
+            running.progress,
         )
-        self.transcript.show_thinking(conversation.running_id, conversation.live_thinking)
-        self.transcript.show_answered_by(conversation.running_id, conversation.answered_by)
+        self.transcript.show_thinking(running.message.id, running.thinking(now))
+        self.transcript.show_answered_by(running.message.id, running.stream.answered_by)
 
     def _what_it_waits_for(self) -> str:
         if self.picker.is_loading:

@@ -49,6 +49,7 @@ from ui.chat.prompts.prompt_menu import PromptMenu
 from ui.chat.race import RaceDialog
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids
+from ui.chat.storage.store import ChatStore
 from ui.chat.tools.tool_box import ToolBox
 from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.chat.tuning_panel import TuningPanel
@@ -486,18 +487,17 @@ class MainWindow(QMainWindow):
                 yield Command(name, partial(self._show_setting, name), (), tr("Setting"))
             yield from map(made, chats)
 
-        self.archive.chats(lambda chats: add(rest(chats)))
+        self.archive.ask(ChatStore.chats, lambda chats: add(rest(chats)), list[ChatSummary]())
 
     def open_beside_palette(self) -> None:
         """Let a chat be found that is opened beside the one in use."""
         add = self.palette_card.open([], tr("Search the chat to open beside this one"))
-        self.archive.chats(
-            lambda chats: add(
-                Command(chat.title, partial(self.open_beside, chat.id), (), tr("Chat"))
-                for chat in chats
-                if not self.desk.is_open(chat.id)
-            )
-        )
+
+        def offer(chats: Sequence[ChatSummary]) -> None:
+            others = (chat for chat in chats if not self.desk.is_open(chat.id))
+            add(Command(chat.title, partial(self.open_beside, chat.id), (), tr("Chat")) for chat in others)
+
+        self.archive.ask(ChatStore.chats, offer, list[ChatSummary]())
 
     def _open_chat(self, chat_id: int) -> None:
         self.show_page("chat")

@@ -66,7 +66,7 @@ def test_a_formula_has_a_line_to_stand_on(latex: str) -> None:
 
 
 def reply(qtbot, window: MainWindow) -> MarkdownView:
-    window.desk.send("Show me")
+    window.desk.current.send("Show me")
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
     assert isinstance(view, AssistantMessage)

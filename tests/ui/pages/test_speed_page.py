@@ -131,7 +131,7 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     served.show_page("speed")
     page = served.speed
     assert page is not None
-    served.desk.send("Tell me a story about a fox.")
+    served.desk.current.send("Tell me a story about a fox.")
     qtbot.waitUntil(lambda: not served.desk.current.is_running and "last reply" in page.unit.text())
     assert float(page.rate.text().replace(",", "")) > 0
     assert "GB/s" in page.limit.text()
