@@ -43,6 +43,7 @@ from ui.client.chat_records import ChatSettings, Message, Role, Status
 from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
 from ui.widgets.banner import Banner
@@ -137,10 +138,7 @@ class ChatPage(QWidget):
         self.stack.addWidget(self.transcript)
         self.hint.setProperty("tone", "caption")
         self.hint.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        self._writing = QVBoxLayout()
-        self._writing.setSpacing(Space.XS + 2)
-        self._writing.addWidget(self.context_banner)
-        self._writing.addWidget(self.composer)
+        self._writing = fill(QVBoxLayout(), self.context_banner, self.composer, spacing=Space.XS + 2)
         foot = QGridLayout()
         foot.setContentsMargins(0, 0, 0, 0)
         # The hint stays in the middle, whatever is beside it.

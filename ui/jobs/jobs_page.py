@@ -26,6 +26,7 @@ from ui.client.speeds import STAGES, DeepProgress, DeepReceipt, deep_progress, s
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
 from ui.language import of_data, tr
 from ui.theme.colours import Dressed
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.page_layout import PageColumn, ProblemLabel, announce, ask_first, file_dialog, plain_label, style_as
@@ -85,11 +86,8 @@ class JobsPage(Dressed, PageColumn):
         self.choose = QPushButton(tr("Choose a file…"))
         self.choose.setToolTip(tr("Choose a .jsonl file; one can also be dropped anywhere on this page"))
         self.choose.clicked.connect(self._on_choose)
-        row = QHBoxLayout()
-        row.addWidget(self.choose)
         self.drop_hint = plain_label(DROP, "caption")
-        row.addWidget(self.drop_hint, 1)
-        section.addLayout(row)
+        section.addLayout(fill(QHBoxLayout(), self.choose, (self.drop_hint, 1)))
         section = self.add_section(tr("A hard question"), DEEP)
         self.question = QPlainTextEdit()
         self.question.setProperty("kind", "field")
@@ -100,9 +98,7 @@ class JobsPage(Dressed, PageColumn):
         self.ask = QPushButton(tr("Answer it deeply"))
         self.ask.setToolTip(tr("Answer this question in the background"))
         self.ask.clicked.connect(self._on_ask)
-        foot = QHBoxLayout()
-        foot.addWidget(self.ask)
-        foot.addStretch()
+        foot = fill(QHBoxLayout(), self.ask, STRETCH)
         self.question_problem = ProblemLabel()
         for part in (self.question, self.question_problem):
             section.addWidget(part)

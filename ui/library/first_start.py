@@ -98,12 +98,7 @@ class FirstStart(QFrame):
             offer.hide()
         foot = fill(QHBoxLayout(), (self.note, 1), self.file, self.more)
         column = fill(QVBoxLayout(self), top, spacing=Space.XS, margins=(Space.L, Space.S, Space.M, Space.M))
-        column.addWidget(self.machine)
-        column.addWidget(self.speed)
-        column.addSpacing(Space.S)
-        column.addLayout(self._row)
-        column.addSpacing(Space.XS)
-        column.addLayout(foot)
+        fill(column, self.machine, self.speed, Space.S, self._row, Space.XS, foot)
 
     def begin(self) -> None:
         """Look at the machine, and measure what is not known of it."""

@@ -143,11 +143,7 @@ class QuantiseDialog(Dialog):
         column = fill(
             QVBoxLayout(self), self.title, self.about, spacing=Space.S, margins=(Space.XL, Space.L, Space.XL, Space.L)
         )
-        column.addSpacing(Space.XS)
-        column.addWidget(self.stack, 1)
-        column.addWidget(self.problem)
-        column.addSpacing(Space.XS)
-        column.addLayout(buttons)
+        fill(column, Space.XS, (self.stack, 1), self.problem, Space.XS, buttons)
 
     def _connect_signals(self) -> None:
         self.list.chosen.connect(lambda key: self._show_choice())

@@ -14,6 +14,7 @@ from ui.client.server_watch import ModelChoice, ServerWatch
 from ui.client.speeds import CHOICE_OF, speed_of
 from ui.language import tr
 from ui.theme.colours import Dressed
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import ChoiceField
@@ -55,9 +56,7 @@ class ActivityView(Dressed, PageColumn):
         self.load = QPushButton(tr("Load"))
         self.load.setToolTip(tr("Load this model now"))
         self.load.clicked.connect(self._on_load)
-        row = QHBoxLayout()
-        row.addWidget(self.model, 1)
-        row.addWidget(self.load)
+        row = fill(QHBoxLayout(), (self.model, 1), self.load)
         section.addLayout(row)
         section = self.add_section(tr("Log"), tr("What the server noted last, the newest below."))
         self.log = QPlainTextEdit(readOnly=True)
@@ -69,9 +68,7 @@ class ActivityView(Dressed, PageColumn):
         self.copy = TextButton(tr("Copy the log"))
         self.copy.clicked.connect(self._on_copy)
         section.addWidget(self.log)
-        foot = QHBoxLayout()
-        foot.addStretch()
-        foot.addWidget(self.copy)
+        foot = fill(QHBoxLayout(), STRETCH, self.copy)
         section.addLayout(foot)
         self._timer = QTimer(self, interval=LOG_MS)
         self._timer.timeout.connect(self._look_at_log)

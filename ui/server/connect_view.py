@@ -122,9 +122,7 @@ class ConnectView(Dressed, PageColumn):
         self.text.setAccessibleName(tr("What to enter there"))
         self.text.setTabChangesFocus(True)
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        section.addLayout(row)
-        section.addWidget(self.place)
-        section.addWidget(self.text)
+        fill(section, row, self.place, self.text)
 
     def _add_keys(self) -> None:
         section = self.add_section(
@@ -141,9 +139,7 @@ class ConnectView(Dressed, PageColumn):
         self.add = QPushButton(tr("Make a key"))
         self.add.setToolTip(tr("Make a key of this name"))
         self.add.clicked.connect(self._on_add)
-        row = QHBoxLayout()
-        row.addWidget(self.key_name, 1)
-        row.addWidget(self.add)
+        row = fill(QHBoxLayout(), (self.key_name, 1), self.add)
         self._new = ""
         self.made = NoteCard(CALM, tr("Copy the key"))
         self.made.button.clicked.connect(self._on_copy_key)

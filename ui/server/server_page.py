@@ -17,6 +17,7 @@ from ui.server.connect_view import ConnectView
 from ui.server.endpoint import Endpoint
 from ui.server.machines_view import MachinesView
 from ui.theme.colours import Dressed
+from ui.theme.layouts import fill
 from ui.widgets.page_layout import PageTabs
 
 CONNECT, ACTIVITY, MACHINES = tr("Connect"), tr("Activity"), tr("Other machines")
@@ -40,11 +41,7 @@ class ServerPage(Dressed, QWidget):
         for name, view in self._views.items():
             view.setAccessibleName(name)
             self.stack.addWidget(view)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.tabs)
-        column.addWidget(self.stack, 1)
+        fill(QVBoxLayout(self), self.tabs, (self.stack, 1), spacing=0, margins=0)
         self._events = LiveEvents(api, self)
         self._events.came.connect(self._on_event)
         api.connected.connect(self._look)

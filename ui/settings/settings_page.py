@@ -208,10 +208,7 @@ class SettingsPage(Dressed, QWidget):
         self.move_button.setEnabled(False)
         self._is_moving = False
         both = QWidget()
-        row = QHBoxLayout(both)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.move_button)
-        row.addWidget(self.models_button)
+        fill(QHBoxLayout(both), self.move_button, self.models_button, margins=0)
         self._models_line = self.folders.add(SettingLine(tr("Models"), tr("Looking for the folder…"), both))
         self.chats_button = button(
             tr("Open"), lambda: self._open(str(self._chats.parent)), tr("Open the folder of chats")

@@ -76,6 +76,7 @@ from ui.speed.history import History
 from ui.speed.speed_page import SpeedPage
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
+from ui.theme.layouts import fill
 from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import LINE, NARROW, SIDEBAR
@@ -224,9 +225,7 @@ class MainWindow(QMainWindow):
         self.page.composer.setFocus()
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout(self._chat)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._sides)
+        fill(QHBoxLayout(self._chat), self._sides, margins=0)
         self._sides.setChildrenCollapsible(False)
         self._sides.setHandleWidth(LINE)
         for at, part in enumerate((self.history, self.chats, self.tuning)):
@@ -234,16 +233,9 @@ class MainWindow(QMainWindow):
             self._sides.setStretchFactor(at, int(part is self.chats))
         self._sides.handle(2).setEnabled(False)  # the settings are as wide as their text needs
         self._pages.addWidget(self._chat)
-        beside = QHBoxLayout()
-        beside.setSpacing(0)
-        beside.addWidget(self.rail)
-        beside.addWidget(self._pages, 1)
+        beside = fill(QHBoxLayout(), self.rail, (self._pages, 1), spacing=0)
         middle = QWidget()
-        whole = QVBoxLayout(middle)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addLayout(beside, 1)
-        whole.addWidget(self.speed_bar)
+        fill(QVBoxLayout(middle), (beside, 1), self.speed_bar, spacing=0, margins=0)
         self.setCentralWidget(middle)
         self.tuning.hide()
         self.rail.show_page("chat")

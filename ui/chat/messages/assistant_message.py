@@ -82,13 +82,7 @@ class AssistantMessage(MessageView):
         self.footer.addWidget(self.receipt, 1)
         for widget in (self.versions, self.more, self.edit, self.copy, self.redo):
             self.footer.addWidget(widget)
-        self.column.addWidget(self.stages)
-        self.column.addWidget(self.thoughts)
-        self.column.addWidget(self.calls)
-        self.column.addWidget(self.view)
-        self.column.addWidget(self.problem)
-        self.column.addWidget(self.spark_note)
-        self.column.addLayout(self.footer)
+        fill(self.column, self.stages, self.thoughts, self.calls, self.view, self.problem, self.spark_note, self.footer)
         self.show_calls(message)
         self.restyle()
 

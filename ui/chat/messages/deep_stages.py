@@ -25,9 +25,7 @@ class DeepStages(Dressed, QWidget):
         self._names = {name: QLabel(words) for name, words in STAGES.items()}
         row = fill(QHBoxLayout(self), spacing=Space.XS, margins=(0, Space.XS, 0, Space.XS))
         for name in STAGES:
-            row.addWidget(self._marks[name])
-            row.addWidget(self._names[name])
-            row.addSpacing(Space.M)
+            fill(row, self._marks[name], self._names[name], Space.M)
         row.addStretch()
         self.dress()
         self.hide()
