@@ -323,11 +323,22 @@ def panel(stage: Stage) -> None:
 
 
 def streaming(stage: Stage) -> None:
-    stage.connect()
-    stage.history()
-    stage.server.pieces, stage.server.delay = [REPLY[i : i + 4] for i in range(0, len(REPLY), 4)], 0.012
-    stage.say("How fast can a local model be on my machine?", wait=1.4)
-    stage.shoot("streaming")
+    """Talk to a model of sixty layers and its draft through the real server: while it answers, and after."""
+    models = stage.folder / "models"
+    models.mkdir()
+    (models / "deep-ember-q8_0.gguf").symlink_to(cached(Recipe(n_layers=60)))
+    with real_server(stage, "--model", str(models / "deep-ember-q8_0.gguf"), "--draft", str(EMBER_DRAFT)):
+        stage.history()
+        for asked in ("Tell me a story about a bear.", "What is speculative decoding?"):
+            stage.say(asked, wait=0.1)
+            stage.until(lambda: not stage.window.desk.current.is_running)
+        stage.say("Tell me a story about a fox.", wait=0.1)
+        # Once its figures are those of a reply at work.
+        stage.until(lambda: len(_last_reply(stage).view.text) > 200)
+        stage.shoot("streaming")
+        stage.until(lambda: not stage.window.desk.current.is_running)
+        stage.wait(0.5)
+        stage.shoot("streamed")
 
 
 THOUGHTS = """The user wants to know what bounds the speed. Let me think of one decoded token:
@@ -403,7 +414,8 @@ def problem(stage: Stage) -> None:
         "The prompt has 2,113 tokens, which exceeds the available context size of 1,024. "
         "Shorten the prompt or load the model with a larger context."
     )
-    stage.server.error = (400, {"error": {"message": message, "type": "x", "param": None, "code": None}})
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": "context_length_exceeded"}
+    stage.server.error = (400, {"error": error})
     stage.say("Please read this very long text: " + "words and more words, " * 40)
     stage.shoot("error")
     stage.server.error = None
@@ -541,29 +553,6 @@ def text_sizes(stage: Stage) -> None:
     stage.wait(0.3)
     stage.shoot("text-150-library-wide")
     stage.window.show_page("chat")
-
-
-def readme(stage: Stage) -> None:
-    """Talk to a model of sixty layers and its draft through the real server: while it answers, and after."""
-    models = stage.folder / "models"
-    models.mkdir()
-    (models / "deep-ember-q8_0.gguf").symlink_to(cached(Recipe(n_layers=60)))
-    key = new_api_key()
-    command = serve_command(["--model", str(models / "deep-ember-q8_0.gguf"), "--draft", str(EMBER_DRAFT)])
-    server = PrivateServer(command, serve_environment(key), str(own_folder()))
-    link = ServerLink(server, key, stage.api, stage.window.watch, stage.window.page.server_banner)
-    link.start()
-    stage.history()
-    while stage.window.watch.state.phase != "ready":
-        stage.wait(0.1)
-    desk = stage.window.desk
-    stage.say("What is speculative decoding?")
-    stage.until(lambda: not desk.current.is_running)
-    stage.say("Tell me a story about a fox.", wait=0.5)
-    stage.shoot("readme-live")
-    stage.until(lambda: not desk.current.is_running)
-    stage.shoot("readme")
-    server.stop()
 
 
 def attachments(stage: Stage) -> None:
@@ -1398,7 +1387,6 @@ STATES: tuple[Callable[[Stage], None], ...] = (
     speed,
     jobs,
     palette,
-    readme,
 )
 
 

@@ -52,6 +52,7 @@ def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, 
     qtbot.waitUntil(lambda: not window.page.picker.badge.isHidden())
     _gauges_hold_the_reply(qtbot, window, reply.timings)
     assert window.page.picker.shown_model == "ember-q8_0"
+    _is_unloaded_until_it_is_asked_again(qtbot, window)
     _goes_on_after_a_message_that_is_too_long(qtbot, window)
     _stops_in_the_middle(qtbot, window)
     _survives_the_death_of_the_server(qtbot, window, server)
@@ -62,6 +63,17 @@ def _gauges_hold_the_reply(qtbot, window: MainWindow, timings: Timings) -> None:
     qtbot.waitUntil(lambda: bar.when.text() == LAST_REPLY)
     assert bar.speed.accessibleDescription() == f"{rate(timings.decode_per_second)} tok/s"
     assert bar.requests.face.value == "0"
+
+
+def _is_unloaded_until_it_is_asked_again(qtbot, window: MainWindow) -> None:
+    picker = window.page.picker
+    picker.fill_menu()
+    deeds = {action.text(): action for action in picker.menu.actions()}
+    deeds["Unload this model"].trigger()
+    qtbot.waitUntil(lambda: window.watch.state.phase == "empty")
+    picker.fill_menu()
+    assert "Unload this model" not in [action.text() for action in picker.menu.actions()]
+    assert ask(qtbot, window, "Who are you?").status is Status.DONE
 
 
 def _goes_on_after_a_message_that_is_too_long(qtbot, window: MainWindow) -> None:

@@ -120,7 +120,7 @@ def test_names_have_what_is_seen(qtbot, window: MainWindow, server: FakeServer) 
     page = window.page
     assert name_of(page.picker.button) == "Model: ember-q8_0"
     assert page.context_bar.text() in name_of(page.context_bar)
-    assert name_of(reply_view(window).receipt).startswith("Receipt: 412 tok/s, first token 38 ms")
+    assert name_of(reply_view(window).receipt).startswith("Receipt: 412 tok/s, 1.7× plain, first token 38 ms")
     page.composer.speed.open()
     rows = page.composer.speed.card.rows
     assert [name_of(rows[speed]) for speed in (Speed.AUTO, Speed.FAST)] == ["Auto, chosen", "Fast"]

@@ -39,10 +39,13 @@ from ui.chat.storage.store import NEW_CHAT, ChatStore
 from ui.client.api import Api
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
 from ui.gauges.gauge import Gauge
+from ui.library.library_page import DOWNLOADS, FIND, HERE
+from ui.library.settings.settings_dialog import SettingsDialog
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
 from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
 from ui.widgets.growing_edit import LONGEST_LINE
+from ui.widgets.page_layout import PageTabs, ScrollColumn
 from ui.widgets.row_list import ROW_HEIGHT
 from ui.window.main_window import MainWindow, in_reading_order
 from ui.window.rail import PAGES
@@ -91,6 +94,30 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
     example.click()
     qtbot.waitUntil(lambda: len(server.requests) == 1 and not window.desk.current.is_running)
     assert server.requests[0]["messages"][0]["content"] == prompt
+
+
+def test_pages_are_no_wider_than_the_window(qtbot, window: MainWindow) -> None:
+    def fits() -> bool:
+        columns = [column for column in window.findChildren(ScrollColumn) if column.isVisible()]
+        tabs = [tab for bar in bars() for tab in bar.tabs.values()]
+        boxes = [tab.geometry() for tab in tabs]
+        return (
+            all(column.body.width() <= column.viewport().width() for column in columns)
+            and all(one.mapTo(window, one.rect().bottomRight()).x() < window.width() for one in (*columns, *tabs))
+            and not any(one.intersects(other) for one in boxes for other in boxes if one is not other)
+        )
+
+    def bars() -> list[PageTabs]:
+        return [bar for bar in window.findChildren(PageTabs) if bar.isVisible()]
+
+    for size, percent in (((480, 360), 150), ((1180, 780), 100)):
+        window.resize_text(percent)
+        window.resize(*size)
+        for page in PAGES:
+            window.show_page(page)
+            qtbot.waitUntil(fits)
+    window.show_page("library")
+    assert [tab.text() for tab in bars()[0].tabs.values()] == [HERE, FIND, DOWNLOADS], "they are whole again"
 
 
 @pytest.mark.parametrize(
@@ -177,9 +204,8 @@ def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow
     assert (message.content, message.status) == ("Hello there.", Status.DONE)
     view = reply_view(window)
     assert view.thoughts.isHidden(), "there were none"
-    assert "412 tok/s" in view.receipt.text()
-    assert "first token 38 ms" in view.receipt.text()
-    assert "62 of 80 drafts accepted  ·  1.7× plain" in view.receipt.text()
+    assert view.receipt.text().startswith("412 tok/s  ·  1.7× plain  ·  first token 38 ms")
+    assert "62 of 80 drafts accepted" in view.receipt.text()
     view.receipt.setFocus()
     qtbot.keyClick(view.receipt, Qt.Key.Key_Space)
     assert view.receipt_card.isVisible()
@@ -508,9 +534,10 @@ def test_a_message_that_would_not_fit_is_told_before_it_is_sent(
     composer.set_text("word " * 1_200)
     qtbot.waitUntil(lambda: "holds 1,024" in banner.text)
     assert "choose a model with a larger context" in banner.text
+    assert banner.action.text() == "Choose another model"
     server.n_ctx_train = 8_192
     window.watch.look()
-    qtbot.waitUntil(lambda: not banner.action.isHidden())
+    qtbot.waitUntil(lambda: banner.action.text() == "Make it fit…")
     wanted: list[tuple[object, ...]] = []
     window.page.context_wanted.connect(lambda *found: wanted.append(found))
     banner.action.click()
@@ -683,6 +710,15 @@ def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow,
     picker = window.page.picker
     qtbot.waitUntil(lambda: len(window.watch.models) == 2)
     picker.fill_menu()
+    settings, unload, find = picker.menu.actions()[-3:]
+    words = ("Settings of this model…", "Unload this model", "Find more models…")
+    assert (settings.text(), unload.text(), find.text()) == words
+    settings.trigger()
+    assert "Settings of ember-q8_0" in [dialog.windowTitle() for dialog in window.findChildren(SettingsDialog)]
+    find.trigger()
+    assert window.library is not None
+    assert window.library.tabs[FIND].isChecked()
+    window.show_page("chat")
     assert picker.button.text() == "ember-q8_0"
     assert not picker.badge.isHidden()
     assert "toy" in picker.badge.toolTip()

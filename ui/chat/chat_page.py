@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from ui.chat.attachments.chip import short
+from ui.chat.attachments.pages_dialog import PagesDialog
 from ui.chat.attachments.sending import Sending, files_that_count
 from ui.chat.chat_sessions import OpenChat
 from ui.chat.composer import Composer, files_in
@@ -38,7 +39,7 @@ from ui.chat.storage.search_hit import first_hit
 from ui.chat.summary import Summary
 from ui.chat.welcome import Welcome
 from ui.client.api import Api, ServerState
-from ui.client.attachments import FOUND, Attachment
+from ui.client.attachments import FOUND, Attachment, Choice
 from ui.client.chat_records import ChatSettings, Message, Role, Status
 from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
@@ -50,7 +51,7 @@ from ui.widgets.banner import Banner
 from ui.widgets.elided_label import on_button
 from ui.widgets.growing_edit import PAGE_KEYS
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import ask_first, open_menu
+from ui.widgets.page_layout import announce, ask_first, open_menu
 
 LIVE_MS = 100
 KEEP_MS = 500  # typing ends before it is written down
@@ -60,6 +61,8 @@ PASSAGES_SHARE = 0.6
 LEAST_PASSAGES = 256  # tokens, where a chat has filled its context already
 USUAL_CONTEXT = 4_096  # tokens, until a model is loaded
 LARGER = tr("Load the model with")
+SEEING = "VL"  # a word in the names of many models that see images
+Way = tuple[str, Callable[[], object]]  # what can be done about a problem: the words for it, and the deed
 HINT_ROOM = 150  # pixels of half the hint
 HINT = tr("Enter sends  ·  Shift+Enter starts a new line")
 
@@ -71,6 +74,8 @@ class ChatPage(QWidget):
     panel_wanted = Signal()
     other_wanted = Signal()  # where two chats take turns in a narrow window
     close_wanted = Signal()
+    find_wanted = Signal(str)  # a model of the Hub, by a word or none
+    model_settings_wanted = Signal(str)
     settings_shown = Signal(object)  # ChatSettings
     context_wanted = Signal(str, object, object)  # a model, its context in tokens (None: as usual), what to do then
 
@@ -136,8 +141,9 @@ class ChatPage(QWidget):
         self.other_button.hide()
         self.stack.addWidget(self.welcome)
         self.stack.addWidget(self.transcript)
+        self.stack.setMinimumHeight(1)  # in a low window it gives way before what is being written
         self.hint.setProperty("tone", "caption")
-        self.hint.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._writing = fill(QVBoxLayout(), self.context_banner, self.composer, spacing=Space.XS + 2)
         foot = QGridLayout()
         foot.setContentsMargins(0, 0, 0, 0)
@@ -165,12 +171,16 @@ class ChatPage(QWidget):
         self.picker.chosen.connect(self.choose_model)
         self.picker.opened.connect(self._watch.look_at_models)
         self.picker.cancelled.connect(self._watch.cancel_load)
+        self.picker.settings_wanted.connect(self.model_settings_wanted)
+        self.picker.unload_wanted.connect(self._unload)
+        self.picker.find_wanted.connect(lambda: self.find_wanted.emit(""))
         self.welcome.tried.connect(lambda text: self._send(text, ()))
         self.composer.sent.connect(self._on_send)
         self.composer.field.textChanged.connect(self._keep.start)
         self.composer.shelf.changed.connect(self.keep_draft)
         self.composer.shelf.count = self.sending.count
         self.composer.shelf.why_blind = self._why_blind
+        self.composer.shelf.sight_wanted.connect(self._offer_sight)
         self.sending.waits.connect(self._on_finding)
         self._keep.timeout.connect(self.keep_draft)
         self.composer.stopped.connect(self._on_stop)
@@ -194,6 +204,7 @@ class ChatPage(QWidget):
         self.pane.running_changed.connect(self._on_running)
         self._watch.state_changed.connect(self._on_state)
         self._watch.models_changed.connect(self.picker.set_models)
+        self._watch.models_changed.connect(lambda models: self.composer.shelf.show_problem())
         if not self._is_beside:  # the first pane tells of the server, the other one does not
             self._watch.load_failed.connect(self._on_load_failed)
             self._watch.load_cancelled.connect(self._on_load_cancelled)
@@ -257,8 +268,8 @@ class ChatPage(QWidget):
         self.keep_draft()
         self._conversation = conversation
         self.composer.set_text(self._desk.drafts.get(self._draft_key, ""))
-        self.composer.shelf.show_attachments(self._desk.draft_files.get(self._draft_key, ()))
         self.picker.set_wanted(conversation.chat.settings.model)
+        self.composer.shelf.show_attachments(self._desk.draft_files.get(self._draft_key, ()))
         self.welcome.set_toy(self.picker.is_toy)
         self.composer.speed.show_speed(conversation.chat.settings.speed)
         self.settings_shown.emit(conversation.chat.settings)
@@ -355,10 +366,15 @@ class ChatPage(QWidget):
             n_tokens=n_tokens,
             n_ctx=n_ctx,
         )
-        ways = [*self._ways_of_files(), *self._ways(sent, text, files, lambda: None)]
-        shorten = "" if ways else tr(" Shorten it, or choose a model with a larger context.")
-        action = (FIT, lambda: self._show_ways(ways, self.context_banner.action)) if ways else None
-        self.context_banner.say(words + shorten, "warning", action, can_close=False)
+        ways = [*self._ways_of_attached(), *self._ways(sent, text, files, lambda: None)]
+        if ways:
+            self.context_banner.say(
+                words, "warning", (FIT, lambda: self._show_ways(ways, self.context_banner.action)), can_close=False
+            )
+            return
+        shorten = tr(" Shorten it, or choose a model with a larger context.")
+        other = (tr("Choose another model"), self.picker.open)
+        self.context_banner.say(words + shorten, "warning", other, can_close=False)
 
     def _context_use(self, sent: list[Message], text: str, files: tuple[Attachment, ...]) -> ContextUse:
         n_ctx = self._known_context()
@@ -422,24 +438,33 @@ class ChatPage(QWidget):
             tr("There is no summary: {problem}", problem=problem), "danger", (tr("Try again"), self._sum_up)
         )
 
-    def _ways_of_files(self) -> list[tuple[str, Callable[[], object]]]:
-        """Return how less of the attached files can be sent, each way with its words."""
-        shelf, ways = self.composer.shelf, list[tuple[str, Callable[[], object]]]()
-        long = [chip for chip in shelf.chips if chip.attachment is not None and len(chip.attachment.parts) > 1]
-        if any(chip.attachment is not None and chip.attachment.choice not in FOUND for chip in long):
-            ways.append((tr("Send the passages that fit the question"), shelf.choose_passages))
-        ways += [
-            (tr("Choose what to send of {name}…", name=short(chip.name, 40)), partial(shelf.choose_pages, chip))
-            for chip in long
-        ]
-        return ways
+    def _ways_of_attached(self) -> list[Way]:
+        """Return how less of the attached files can be sent."""
+        shelf = self.composer.shelf
+        chips = [chip for chip in shelf.chips if chip.attachment is not None]
+        return _ways_of_files(shelf.attachments, shelf.choose_passages, lambda at: shelf.choose_pages(chips[at]))
+
+    def _ways_of_sent(self, asked: Message) -> list[Way]:
+        """Return how less of the files of a message can be sent with it again."""
+        files = asked.attachments
+        again = partial(self._on_edited, asked.id, asked.content)
+
+        def choose_pages(at: int) -> None:
+            def chosen(sent: tuple[int, ...]) -> None:
+                again((*files[:at], replace(files[at], choice=Choice.PAGES, sent=sent), *files[at + 1 :]))
+
+            dialog = PagesDialog(files[at], self.window())
+            dialog.chosen.connect(chosen)
+            dialog.open()
+
+        return _ways_of_files(files, lambda: again(tuple(one.in_passages() for one in files)), choose_pages)
 
     def _ways(
         self, sent: list[Message], text: str, files: tuple[Attachment, ...], then: Callable[[], object]
-    ) -> list[tuple[str, Callable[[], object]]]:
-        """Return what makes the messages fit, each way with its words; ``then`` follows."""
+    ) -> list[Way]:
+        """Return what makes the messages fit; ``then`` follows."""
         state, n_ctx = self._watch.state, self._known_context()
-        model, ways = state.model or "", list[tuple[str, Callable[[], object]]]()
+        model, ways = state.model or "", list[Way]()
         if not n_ctx:
             return ways
         wanted = larger_context(tokens_in(sent, text, files), n_ctx, state.n_ctx_train or 0)
@@ -452,7 +477,7 @@ class ChatPage(QWidget):
             ways.append((tr("Leave out earlier messages"), lambda: self._begin_at(start, then)))
         return ways
 
-    def _show_ways(self, ways: list[tuple[str, Callable[[], object]]], button: QWidget, nothing: str = "") -> None:
+    def _show_ways(self, ways: list[Way], button: QWidget, nothing: str = "") -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         for words, act in ways:
@@ -470,6 +495,8 @@ class ChatPage(QWidget):
         question = message.parent_id
         sent = self._sent(self._conversation.tree.path_to(question))
         ways = self._ways(sent, "", (), partial(self._conversation.regenerate, message.id))
+        if question is not None:
+            ways = [*self._ways_of_sent(self._conversation.tree[question]), *ways]
         view = self.transcript.view_of(question) if question is not None else None
         if isinstance(view, UserMessage):
             ways.append((tr("Shorten the message"), view.begin_edit))
@@ -493,21 +520,21 @@ class ChatPage(QWidget):
 
     def _on_send(self, text: str) -> None:
         files = self.composer.shelf.attachments
-        problem = self._why_blind() if any(one.image for one in files) else ""
-        if problem:
+        if blind := self.composer.shelf.blind:
             self.composer.set_text(text)
-            self.composer.shelf.tell(problem)
+            announce(self, blind)
             return
         room = self._room_for(self._sent(self._conversation.tree.path), text, files)
         self.sending.prepare(files, text, room, self._embedder(), lambda ready: self._send(text, ready))
 
-    def _on_edited(self, message_id: int, text: str) -> None:
-        """Choose the passages of its files anew, for another question."""
+    def _on_edited(self, message_id: int, text: str, files: tuple[Attachment, ...] | None = None) -> None:
+        """Send a message again, with other ``files`` where they are given; passages of them are chosen anew."""
         message = self._conversation.tree[message_id]
+        files = message.attachments if files is None else files
         before = self._sent(self._conversation.tree.path_to(message.parent_id))
-        room = self._room_for(before, text, message.attachments)
+        room = self._room_for(before, text, files)
         done = partial(self._conversation.edit, message_id, text)
-        self.sending.prepare(message.attachments, text, room, self._embedder(), done)
+        self.sending.prepare(files, text, room, self._embedder(), done)
 
     def _room_for(self, before: list[Message], text: str, files: tuple[Attachment, ...]) -> int:
         """Tokens that passages of files may take; a part of the context stays free for the reply."""
@@ -524,12 +551,13 @@ class ChatPage(QWidget):
         """Why the model of this chat takes no images; "" where it does, or where nobody knows."""
         name = self.picker.shown_model
         can = next((model.can for model in self._watch.models if model.name == name), None)
-        if can is None or "vision" in can:
-            return ""
-        return tr(
-            "{name} cannot see images: choose a model that can, as those with “VL” or “vision” in their names.",
-            name=name,
-        )
+        return "" if can is None or "vision" in can else tr("{name} cannot see images.", name=name)
+
+    def _offer_sight(self, button: QWidget) -> None:
+        """Offer the models that see images, and to find one."""
+        names = [model.name for model in self._watch.models if "vision" in (model.can or ())]
+        ways: list[Way] = [(on_button(name), partial(self.choose_model, name)) for name in names]
+        self._show_ways([*ways, (tr("Find one on the Hub…"), lambda: self.find_wanted.emit(SEEING))], button)
 
     def _on_finding(self, share: float | None) -> None:
         """Show that passages are looked for; the button stops that."""
@@ -604,6 +632,7 @@ class ChatPage(QWidget):
 
     def _on_state(self, state: ServerState) -> None:
         self.picker.set_state(state)
+        self.composer.shelf.show_problem()
         self.welcome.set_toy(self.picker.is_toy)
         self._show_spark()
         self._show_fit()
@@ -632,6 +661,16 @@ class ChatPage(QWidget):
             self.server_banner.hide()
         if state.phase == "ready":
             self._show_notices(state)
+
+    def _unload(self, model: str) -> None:
+        def failed(sentence: str) -> None:
+            self.server_banner.say(sentence, "danger", (tr("Try again"), again))
+
+        def again() -> None:
+            self.server_banner.hide()
+            self._unload(model)
+
+        self._watch.unload(model, failed)
 
     def _show_notices(self, state: ServerState) -> None:
         """Say what the loaded model does without, once."""
@@ -663,7 +702,7 @@ class ChatPage(QWidget):
         words = tr("The loading of {name} was cancelled, so no model is loaded.", name=short(model, 60))
         self.server_banner.say(words, "plain", (way_on, load))
 
-    def _way_out(self, state: ServerState) -> tuple[str, Callable[[], object]]:
+    def _way_out(self, state: ServerState) -> Way:
         model = state.model or ""
         if model and model == self._enlarged:
             return tr("Use the usual context"), lambda: self._enlarge(model, None, lambda: None)
@@ -703,6 +742,7 @@ class ChatPage(QWidget):
         settings = replace(self._conversation.chat.settings, model=name)
         self._conversation.change_settings(settings)
         self.picker.set_wanted(name)
+        self.composer.shelf.show_problem()
         self.welcome.set_toy(self.picker.is_toy)
         self.settings_shown.emit(settings)
         self.begin_instructions()
@@ -725,3 +765,17 @@ class ChatPage(QWidget):
             address = url.toString()
             copy = (tr("Copy the address"), lambda: QGuiApplication.clipboard().setText(address))
             self.server_banner.say(tr("No program here opens {address}.", address=address), action=copy)
+
+
+def _ways_of_files(
+    files: Sequence[Attachment], send_passages: Callable[[], object], choose_pages: Callable[[int], object]
+) -> list[Way]:
+    """Return how less of long files can be sent; ``choose_pages`` is given the place of a file."""
+    long = [at for at, one in enumerate(files) if one.is_long]
+    ways = list[Way]()
+    if any(files[at].choice not in FOUND for at in long):
+        ways.append((tr("Send the passages that fit the question"), send_passages))
+    ways += [
+        (tr("Choose what to send of {name}…", name=short(files[at].name, 40)), partial(choose_pages, at)) for at in long
+    ]
+    return ways

@@ -12,13 +12,14 @@ from ui.chat.attachments.shelf import Shelf
 from ui.chat.speed_picker import SpeedPicker
 from ui.language import tr
 from ui.theme.layouts import fill
+from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import file_dialog, style_as
 
 PLACEHOLDER, SHORT_PLACEHOLDER = tr("Write a message"), tr("Message")
-NARROW = 300
+NARROW = 300  # pixels at the usual size of text
 BEFORE_FIELD = 2  # buttons
 MOST_PASTED = 200_000  # letters: a longer text is attached, for laying it out would hold up the window
 
@@ -45,6 +46,7 @@ class Composer(QFrame):
         self.speed = SpeedPicker()
         self.shelf = Shelf()
         self.shelf.changed.connect(self._show_button)
+        self.shelf.file_wanted.connect(self.choose_files)
         self.field.take = self.take
         self.attach = IconButton("attach", tr("Attach files (Ctrl+U)"), size=18)
         self.attach.clicked.connect(self.choose_files)
@@ -102,7 +104,7 @@ class Composer(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Say what belongs here in as many words as there is room for."""
         super().resizeEvent(event)
-        self.field.setPlaceholderText(SHORT_PLACEHOLDER if self.width() < NARROW else PLACEHOLDER)
+        self.field.setPlaceholderText(SHORT_PLACEHOLDER if self.width() < scaled(NARROW) else PLACEHOLDER)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Show on the whole card that the field has the keyboard."""

@@ -60,6 +60,7 @@ class ContextBar(QAbstractButton):
 
     def sizeHint(self) -> QSize:
         """Room for the bar and its words."""
+        self.ensurePolished()  # hidden, it keeps its line too, also in another size of text
         words = self.fontMetrics().horizontalAdvance(self.text())
         return QSize(scaled(_TRACK) + Space.S + words + 2 * Space.XS, self.fontMetrics().height() + Space.XS)
 
@@ -73,14 +74,14 @@ class ContextBar(QAbstractButton):
         rounded.addRoundedRect(visual_rect(direction, whole, track), _LINE / 2, _LINE / 2)
         painter.setClipPath(rounded)
         painter.fillRect(visual_rect(direction, whole, track), QColor(palette.pressed))
-        left, colour = track.left(), palette.warning if use.is_nearly_full else palette.accent
-        for n_tokens, shade in ((use.n_used, colour), (use.n_draft, palette.muted)):
+        left, is_warm = track.left(), use.is_nearly_full
+        shades = (palette.warning, palette.warning) if is_warm else (palette.accent, palette.muted)
+        for n_tokens, shade in zip((use.n_used, use.n_draft), shades, strict=True):
             width = track.width() * min(1.0, n_tokens / max(use.n_ctx, 1))
             part = QRectF(left, track.top(), width, _LINE)
             painter.fillRect(visual_rect(direction, whole, part), QColor(shade))
             left += width
         painter.setClipping(False)
-        is_warm = use.is_nearly_full
         painter.setPen(QColor(palette.warning if is_warm else palette.text if self.underMouse() else palette.muted))
         draw_line(
             painter, visual_rect(direction, whole, whole.adjusted(int(track.right()) + Space.S, 0, 0, 0)), self.text()

@@ -34,6 +34,9 @@ class ModelPicker(Dressed, QWidget):
     chosen = Signal(str)
     opened = Signal()  # the menu is about to show
     cancelled = Signal()  # the load of the model
+    settings_wanted = Signal(str)  # a model's
+    unload_wanted = Signal(str)
+    find_wanted = Signal()  # models that are not here yet
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -195,6 +198,17 @@ class ModelPicker(Dressed, QWidget):
             self.menu.addAction(action)
         if not self._models:
             self.menu.addAction(tr("No models yet")).setEnabled(False)
+        self._add_deeds()
+
+    def _add_deeds(self) -> None:
+        """Offer what can be done with the model that is shown, and where there are more."""
+        self.menu.addSeparator()
+        name = self.shown_model
+        if name is not None and any(model.name == name and model.remote is None for model in self._models):
+            self.menu.addAction(tr("Settings of this model…"), lambda: self.settings_wanted.emit(name))
+            if self._state.phase == "ready" and name == self._state.model:
+                self.menu.addAction(tr("Unload this model"), lambda: self.unload_wanted.emit(name))
+        self.menu.addAction(tr("Find more models…")).triggered.connect(self.find_wanted)
 
 
 def _facts(state: ServerState) -> str:

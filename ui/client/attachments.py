@@ -51,6 +51,11 @@ class Attachment:
     is_counted: bool = False
 
     @property
+    def is_long(self) -> bool:
+        """True where a part of it can be sent instead of the whole."""
+        return len(self.parts) > 1
+
+    @property
     def labels(self) -> list[str]:
         """The pages or sections, each once."""
         return list(dict.fromkeys(part.label for part in self.parts))
@@ -66,6 +71,10 @@ class Attachment:
         whole = sum(len(part.text) for part in self.parts)
         share = sum(len(part.text) for part in self.sent_parts) / whole if whole else 0.0
         return round(share * (self.n_tokens or whole / LETTERS_PER_TOKEN))
+
+    def in_passages(self) -> Attachment:
+        """Return the file as it is sent where only the passages that fit the question are; a short one stays whole."""
+        return replace(self, choice=Choice.PASSAGES, sent=None) if self.is_long else self
 
     def text(self) -> str:
         """Return what a model reads of it: the name and the content between two marks."""

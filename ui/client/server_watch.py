@@ -101,6 +101,10 @@ class ServerWatch(QObject):
             lambda error: codes.append(str(error.get("code"))),
         )
 
+    def unload(self, model: str, failed: Callable[[str], object]) -> None:
+        """Free the memory of a model until it is asked for again; ``failed`` takes a sentence."""
+        self._api.ask("POST", "/slipstream/unload", {"model": model}, lambda found: self.look(), failed)
+
     def cancel_load(self) -> None:
         """End the load of the model."""
         model = self.state.model or ""

@@ -22,7 +22,7 @@ from ui.theme.tokens import LINE, Space
 HEIGHT = 36
 _SIDE = Space.L  # where the icons of the pages above begin and end
 _ROOMY = 700
-NOW, LAST_REPLY = tr("Now"), tr("Last reply")
+NOW, LAST_REPLY, IDLE = tr("Now"), tr("Last reply"), tr("Idle")
 
 
 class SpeedBar(Dressed, QFrame):
@@ -73,7 +73,8 @@ class SpeedBar(Dressed, QFrame):
         fastest = max(self._fastest.get(state.model, 0.0), shown.decode_rate)
         self._fastest[state.model] = fastest
         self.minute.add(now.decode_rate)
-        self.when.setText(LAST_REPLY if last is not None else "" if now.is_idle else NOW)
+        idle = IDLE if state.snapshot is not None else ""
+        self.when.setText(LAST_REPLY if last is not None else idle if now.is_idle else NOW)
         faces_shown = (
             faces.speed(shown, fastest, last is not None),
             faces.bandwidth(shown),
@@ -88,7 +89,7 @@ class SpeedBar(Dressed, QFrame):
         """Leave room for the text."""
         self.when.ensurePolished()
         # Room for the widest words, so that nothing moves when work begins or ends.
-        width = max(self.when.fontMetrics().horizontalAdvance(words) for words in (NOW, LAST_REPLY))
+        width = max(self.when.fontMetrics().horizontalAdvance(words) for words in (NOW, LAST_REPLY, IDLE))
         self.when.setFixedSize(width, self.speed.sizeHint().height())
         self.setFixedHeight(self._height)
         self._leave_out()

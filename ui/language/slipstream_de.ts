@@ -374,6 +374,16 @@
     </message>
     <message>
       <location filename="../../ui/chat/attachments/shelf.py" />
+      <source>Choose a model that can…</source>
+      <translation>Ein Modell wählen, das es kann…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/shelf.py" />
+      <source>Choose another file…</source>
+      <translation>Andere Datei wählen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/shelf.py" />
       <source>A message takes {MOST} files at most: {name} was left out.</source>
       <translation>Eine Nachricht nimmt höchstens {MOST} Dateien: {name} wurde weggelassen.</translation>
     </message>
@@ -404,13 +414,13 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>There is room enough, and this model's context cannot be larger</source>
-      <translation>Es ist Platz genug, und der Kontext dieses Modells kann nicht größer sein</translation>
+      <source> Shorten it, or choose a model with a larger context.</source>
+      <translation> Kürze sie, oder wähle ein Modell mit größerem Kontext.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>{name} cannot see images: choose a model that can, as those with “VL” or “vision” in their names.</source>
-      <translation>{name} kann keine Bilder sehen: Wähle ein Modell, das es kann, etwa eines mit „VL“ oder „vision“ im Namen.</translation>
+      <source>There is room enough, and this model's context cannot be larger</source>
+      <translation>Es ist Platz genug, und der Kontext dieses Modells kann nicht größer sein</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -449,8 +459,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source> Shorten it, or choose a model with a larger context.</source>
-      <translation> Kürze sie, oder wähle ein Modell mit größerem Kontext.</translation>
+      <source>Choose another model</source>
+      <translation>Anderes Modell wählen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -469,6 +479,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
+      <source>{name} cannot see images.</source>
+      <translation>{name} kann keine Bilder sehen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
       <source>Loading the model…</source>
       <translation>Das Modell wird geladen…</translation>
     </message>
@@ -481,11 +496,6 @@
       <location filename="../../ui/chat/chat_page.py" />
       <source>Starting again…</source>
       <translation>Startet neu…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>Choose another model</source>
-      <translation>Anderes Modell wählen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -556,6 +566,11 @@
       <location filename="../../ui/chat/chat_page.py" />
       <source>Shorten the message</source>
       <translation>Die Nachricht kürzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Find one on the Hub…</source>
+      <translation>Eines auf dem Hub finden…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -1254,8 +1269,13 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
-      <source>Tint drafted words in replies (Ctrl+Shift+D)</source>
-      <translation>Vorausgeratene Wörter in Antworten färben (Strg+Umschalt+D)</translation>
+      <source>Tint drafted words</source>
+      <translation>Vorausgeratene Wörter färben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>In new replies, words that were drafted and found right have a coloured background.</source>
+      <translation>In neuen Antworten sind vorausgeratene Wörter, die stimmten, farbig hinterlegt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
@@ -1311,6 +1331,11 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>A smaller quantisation or model: each token then reads less.</source>
       <translation>Eine kleinere Quantisierung oder ein kleineres Modell: Jedes Token liest dann weniger.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{speedup:.1f}× plain</source>
+      <translation>{speedup:.1f}× einfach</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1411,11 +1436,6 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Reached the token limit</source>
       <translation>Token-Grenze erreicht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>{accepted}  ·  {speedup:.1f}× plain</source>
-      <translation>{accepted}  ·  {speedup:.1f}× einfach</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1646,6 +1666,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
+      <source>Settings of this model…</source>
+      <translation>Einstellungen dieses Modells…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
       <source>Loads with the next message</source>
       <translation>Lädt mit der nächsten Nachricht</translation>
     </message>
@@ -1656,8 +1681,18 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
+      <source>Unload this model</source>
+      <translation>Dieses Modell entladen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
       <source>No models yet</source>
       <translation>Noch keine Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>Find more models…</source>
+      <translation>Weitere Modelle finden…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
@@ -3013,6 +3048,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/speed_bar.py" />
+      <source>Idle</source>
+      <translation>Untätig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
       <source>Speed</source>
       <translation>Geschwindigkeit</translation>
     </message>
@@ -3578,6 +3618,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
+      <source>Use them</source>
+      <translation>Diese verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
       <source>Close this card</source>
       <translation>Diese Karte schließen</translation>
     </message>
@@ -3600,6 +3645,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/first_start.py" />
       <source>Your machine</source>
       <translation>Dein Rechner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>{kind} has models on this machine, in {path}.</source>
+      <translation>{kind} hat Modelle auf diesem Rechner, in {path}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -4208,11 +4258,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
-      <source>{kind} has models on this machine, in {path}.</source>
-      <translation>{kind} hat Modelle auf diesem Rechner, in {path}.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/models_view.py" />
       <source>changed</source>
       <translation>verändert</translation>
     </message>
@@ -4285,11 +4330,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/models_view.py" />
       <source>Its files stay where they are</source>
       <translation>Die Dateien bleiben, wo sie sind</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/models_view.py" />
-      <source>Use them</source>
-      <translation>Diese verwenden</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
@@ -5118,6 +5158,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Let them use the models</source>
+      <translation>Die Modelle für sie freigeben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>Let other programs use this server</source>
       <translation>Andere Programme diesen Server nutzen lassen</translation>
     </message>
@@ -5645,11 +5690,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Tint drafted words</source>
-      <translation>Vorausgeratene Wörter färben</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>Keep running without the window</source>
       <translation>Ohne Fenster weiterlaufen</translation>
     </message>
@@ -5802,11 +5842,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Also Ctrl with + or −, and Ctrl+0 for 100%.</source>
       <translation>Auch Strg mit + oder −, und Strg+0 für 100 %.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>In new replies, words that were drafted and found right have a coloured background.</source>
-      <translation>In neuen Antworten sind vorausgeratene Wörter, die stimmten, farbig hinterlegt.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />

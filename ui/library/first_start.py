@@ -22,6 +22,7 @@ from models.download.progress import DownloadPhase
 from models.library import requests as ask
 from models.library.values import (
     Download,
+    FolderPlace,
     MachineFacts,
     Suggested,
     SuggestedRow,
@@ -36,11 +37,13 @@ from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton, TextButton
+from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import ProgressLine, announce, file_dialog, style_as
 
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
 WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
 SIDE_BY_SIDE = 560  # pixels from which the three stand beside each other
+HUB_CACHE = "Hugging Face cache"  # the kind of that folder
 MEASURING = tr("Measuring how fast its memory is…")
 _TITLES = {
     SuggestionTier.QUICK: tr("Quick"),
@@ -51,8 +54,12 @@ _AT_REST = (DownloadPhase.PAUSED, DownloadPhase.FAILED)
 
 
 class FirstStart(QFrame):
-    """Measures the machine while it shows, and offers three models to download with one click each."""
+    """Measures the machine while it shows, and offers three models to download with one click each.
 
+    Models that another program has on this machine are offered before them.
+    """
+
+    imported = Signal()  # models of another program are used from now on
     use_wanted = Signal(str)  # the file of a model that has arrived
     library_wanted = Signal()
     file_chosen = Signal(str)  # a model file of this machine
@@ -65,6 +72,8 @@ class FirstStart(QFrame):
         self._awaited: tuple[str, str] | None = None  # what is used as soon as it is there
         self._is_measured = False
         self.machine, self.speed, self.note = QLabel(), QLabel(), QLabel()
+        self.others = NoteCard(CALM, tr("Use them"))
+        self._place: FolderPlace | None = None  # of another program
         self.close_button = IconButton("close", tr("Close this card"), size=16)
         self.offers = [OfferedModel(choice) for choice in SuggestionTier]
         self.file = TextButton(tr("Choose a file…"), tr("Use a .gguf file of this machine; this needs no network"))
@@ -76,6 +85,7 @@ class FirstStart(QFrame):
             offer.wanted.connect(self._on_wanted)
             offer.again_wanted.connect(lambda number: link.ask(ask.ResumeDownload(number)))
             offer.cancel_wanted.connect(self._on_cancel)
+        self.others.button.clicked.connect(self._use_others)
         self.file.clicked.connect(self._choose_file)
         self.more.clicked.connect(self.library_wanted)
         self.close_button.clicked.connect(self.closed)
@@ -98,11 +108,12 @@ class FirstStart(QFrame):
             offer.hide()
         foot = fill(QHBoxLayout(), (self.note, 1), self.file, self.more)
         column = fill(QVBoxLayout(self), top, spacing=Space.XS, margins=(Space.L, Space.S, Space.M, Space.M))
-        fill(column, self.machine, self.speed, Space.S, self._row, Space.XS, foot)
+        fill(column, self.machine, self.speed, Space.S, self.others, self._row, Space.XS, foot)
 
     def begin(self) -> None:
         """Look at the machine, and measure what is not known of it."""
         self.speed.setText(MEASURING)
+        self._link.ask(ask.ListPlaces(), self._on_places)
         self._look()
         self._measure()
 
@@ -123,6 +134,27 @@ class FirstStart(QFrame):
         direction = QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom
         if self._row.direction() != direction:
             self._row.setDirection(direction)
+
+    # Models that are here already.
+
+    def _on_places(self, places: tuple[FolderPlace, ...]) -> None:
+        """Offer those of one program; the Hub's cache may hold models of other kinds only."""
+        found = (place for place in places if not place.is_imported and place.kind != HUB_CACHE)
+        self._place = place = next(found, None)
+        text = tr("{kind} has models on this machine, in {path}.", kind=place.kind, path=place.path) if place else ""
+        self.others.say(text, CALM)
+
+    def _use_others(self) -> None:
+        if self._place is not None:
+            self._link.ask(
+                ask.ImportFolder(self._place.path),
+                lambda done: self._on_imported(),
+                lambda trouble: self.others.say(trouble.sentence, WARNING),
+            )
+
+    def _on_imported(self) -> None:
+        self.others.say("")
+        self.imported.emit()
 
     # The machine.
 

@@ -155,5 +155,4 @@ class LibraryPage(Dressed, QWidget):
     def _count(self) -> None:
         n_copies = sum(not one.is_over for one in self._link.quantisings)
         n_working = downloads_at_work(self._link.downloads) + n_copies
-        self.tabs[DOWNLOADS].setText(f"{DOWNLOADS}  {n_working}" if n_working else DOWNLOADS)
-        self._top.fit()
+        self._top.write(DOWNLOADS, f"{DOWNLOADS}  {n_working}" if n_working else DOWNLOADS)

@@ -52,9 +52,10 @@ class ModelsView(QWidget):
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._link = link
-        self._rows: tuple[ModelRow, ...] = ()
-        self._coming: list[ModelRow] = []
-        self._words: dict[tuple[str, str], _Words] = {}  # by name and path
+        # By name and path, in the order of the list.
+        self._rows: dict[tuple[str, str], ModelRow] = {}
+        self._coming: dict[tuple[str, str], ModelRow] = {}
+        self._words: dict[tuple[str, str], _Words] = {}
         self._last = ModelRows(())
         self._is_asking, self._was_asked, self._was_listed = False, False, False
         self._used: str | None = None
@@ -122,7 +123,7 @@ class ModelsView(QWidget):
         if self._is_asking:
             self._was_asked = True
             return
-        self._is_asking, self._coming = True, []
+        self._is_asking, self._coming = True, {}
         self._link.ask(ask.ListModels(), self._on_listed, self._on_trouble, self._on_part)
 
     def set_used(self, name: str | None) -> None:
@@ -153,21 +154,22 @@ class ModelsView(QWidget):
         # The words are made while the rows come, in many turns. A row that is as before stays the same object.
         for row in part.rows:
             known = self._words.get((row.name, row.path))
-            self._coming.append(known.row if known is not None and known.row == row else row)
-            self._row(self._coming[-1])
+            kept = known.row if known is not None and known.row == row else row
+            self._coming[row.name, row.path] = kept
+            self._said(kept)
         self._last = part
         if not self._was_listed and not self._rows:  # the first of thousands are seen at once
-            self._rows = tuple(self._coming)
+            self._rows = dict(self._coming)
             self._fill()
 
     def _on_listed(self, nothing: None) -> None:
-        is_first, rows = not self._was_listed, tuple(self._coming)
+        is_first, rows = not self._was_listed, self._coming
         self._is_asking, self._was_listed = False, True
-        if is_first or rows != self._rows or self.state.isVisible():
+        if is_first or list(rows.values()) != list(self._rows.values()) or self.state.isVisible():
             self._rows = rows
             self._fill()
             self._tell.start()
-        if any(row.name == self._to_show for row in rows):
+        if self._to_show is not None and any(name == self._to_show for name, _ in rows):
             self.list.choose(self._to_show)
             self._to_show = None
             self.panes.show_details(True, by_hand=True)  # it was asked for: also where it covers the list
@@ -180,16 +182,19 @@ class ModelsView(QWidget):
             self.look()
 
     def _on_told(self) -> None:
-        places = {(row.name, row.path) for row in self._rows}
-        self._words = {place: words for place, words in self._words.items() if place in places}
-        self.judged.emit(self._rows)
+        if len(self._words) > len(self._rows):
+            self._words = {place: words for place, words in self._words.items() if place in self._rows}
+        self.judged.emit(tuple(self._rows.values()))
 
     def _on_judged(self, found: tuple[RowReport, ...]) -> None:
-        by_place = {(one.name, one.path): one for one in found}
-        self._rows = tuple(_judged(row, by_place.get((row.name, row.path))) for row in self._rows)
+        changed = dict[str, ListRow]()
+        for one in found:
+            place = one.name, one.path
+            if place in self._rows:
+                row = self._rows[place] = _judged(self._rows[place], one)
+                changed[row.name] = self._said(row).words
         self._tell.start()
-        names = {name for name, _ in by_place}
-        self.list.rows.change_rows({row.name: self._row(row) for row in self._rows if row.name in names})
+        self.list.rows.change_rows(changed)
 
     def _show_notices(self, notices: tuple[Notice, ...]) -> None:
         """Say what happened to files, one after the other."""
@@ -238,8 +243,9 @@ class ModelsView(QWidget):
 
     def _fill(self) -> None:
         words = self.filter.text().casefold().split()
-        shown = [row for row in self._rows if all(word in _searched(row) for word in words)]
-        self.list.show_rows([self._row(row) for row in shown])
+        said = [self._said(row) for row in self._rows.values()]
+        shown = [one.words for one in said if all(word in one.searched for word in words)]
+        self.list.show_rows(shown)
         if shown:
             self.stack.setCurrentWidget(self.list)
         elif words and self._rows:
@@ -253,7 +259,7 @@ class ModelsView(QWidget):
             self.stack.setCurrentWidget(self.state)
         self._show_details(self.list.key)
 
-    def _row(self, row: ModelRow) -> ListRow:
+    def _said(self, row: ModelRow) -> _Words:
         """Return the words of a row; for thousands they take too long to be made each time."""
         is_used = row.name == self._used
         known = self._words.get((row.name, row.path))
@@ -261,8 +267,8 @@ class ModelsView(QWidget):
             badge, tone = (tr("in use"), "accent") if is_used else (_badge(row), "warning")
             line = row.problem or model_line(row)
             words = ListRow(row.name, row.name, line, model_speed(row), badge, tone, row.problem is not None)
-            known = self._words[row.name, row.path] = _Words(row, is_used, words)
-        return known.words
+            known = self._words[row.name, row.path] = _Words(row, is_used, words, _searched(row))
+        return known
 
     # What the user does.
 
@@ -276,7 +282,7 @@ class ModelsView(QWidget):
             self.details.setFocus()
 
     def _show_details(self, name: str | None) -> None:
-        row = next((row for row in self._rows if row.name == name), None)
+        row = next((row for row in self._rows.values() if row.name == name), None) if name else None
         self.panes.show_details(row is not None)
         if row is None:
             return
@@ -347,11 +353,12 @@ class ModelsView(QWidget):
 
 
 class _Words(NamedTuple):
-    """What the list says of a row."""
+    """What the list says of a row, and the text in which words of the filter are looked for."""
 
     row: ModelRow
     is_used: bool
     words: ListRow
+    searched: str
 
 
 def _searched(row: ModelRow) -> str:
@@ -363,9 +370,7 @@ def _badge(row: ModelRow) -> str:
     return tr("changed") if row.has_changed else tr("toy") if row.is_toy else ""
 
 
-def _judged(row: ModelRow, found: RowReport | None) -> ModelRow:
-    if found is None:
-        return row
+def _judged(row: ModelRow, found: RowReport) -> ModelRow:
     return replace(row, partners=found.partners, predicted_rate=found.predicted_rate, verdict=found.verdict)
 
 

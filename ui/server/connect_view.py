@@ -58,12 +58,15 @@ class ConnectView(Dressed, PageColumn):
         section = self.add_section(
             tr("Use the models in other programs"), tr("Editors, agents and scripts on this machine.")
         )
-        self.switch = CheckField(tr("Let other programs use this server"))
+        self.switch = CheckField(tr("Let them use the models"))
+        self.switch.setAccessibleName(tr("Let other programs use this server"))
         self.switch.toggled.connect(self._on_changed)
         self.lan = CheckField(tr("Also from other machines in this network"))
         self.lan.toggled.connect(self._on_changed)
         self.lan_note, self.problem = NoteCard(WARNING), NoteCard(WARNING)
         self.stays = CheckField(tr("Also while the window is closed"))
+        for long in (self.lan, self.stays):  # in a tiny window with large text they are cut, and the rest is not
+            long.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.stays.setToolTip(tr("Closing it leaves an icon in the tray"))
         self.stays.toggled.connect(lambda is_on: self._endpoint.kept.keep("keepsRunning", is_on))
         self.problem.button.clicked.connect(self._on_way_out)

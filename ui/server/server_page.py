@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
@@ -20,76 +20,128 @@ from ui.theme.colours import Dressed
 from ui.theme.layouts import fill
 from ui.widgets.page_layout import PageTabs
 
+PREPARE_MS = 50
 CONNECT, ACTIVITY, MACHINES = tr("Connect"), tr("Activity"), tr("Other machines")
 
 
 class ServerPage(Dressed, QWidget):
-    """Three views, one at a time. Follows the server only while it is seen."""
+    """Three views, one at a time. Follows the server only while it is seen.
+
+    Each view is made when it is first wanted, or by ``prepare`` while nothing else happens.
+    """
 
     def __init__(self, api: Api, endpoint: Endpoint, watch: ServerWatch, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._api = api
-        self.connect_view = ConnectView(api, endpoint, watch)
-        self.activity = ActivityView(api, watch)
-        self.machines = MachinesView(api, watch)
-        self._views = {CONNECT: self.connect_view, ACTIVITY: self.activity, MACHINES: self.machines}
-        self.tabs = PageTabs(tuple(self._views), self)
+        self._api, self._endpoint, self._watch = api, endpoint, watch
+        self._connect: ConnectView | None = None
+        self._activity: ActivityView | None = None
+        self._machines: MachinesView | None = None
+        self.tabs = PageTabs((CONNECT, ACTIVITY, MACHINES), self)
         self.tabs.chosen.connect(self.show_tab)
         self.stack = QStackedWidget()
-        for name, view in self._views.items():
-            view.setAccessibleName(name)
-            self.stack.addWidget(view)
+        self._prepare = QTimer(self, interval=PREPARE_MS)
+        self._prepare.timeout.connect(self._make_next)
         fill(QVBoxLayout(self), self.tabs, (self.stack, 1), spacing=0, margins=0)
         self._events = LiveEvents(api, self)
         self._events.came.connect(self._on_event)
         api.connected.connect(self._look)
         self.dress()
 
+    @property
+    def connect_view(self) -> ConnectView:
+        """How other programs use the server."""
+        if self._connect is None:
+            self._connect = ConnectView(self._api, self._endpoint, self._watch)
+            self._place(CONNECT, self._connect)
+        return self._connect
+
+    @property
+    def activity(self) -> ActivityView:
+        """What the server does."""
+        if self._activity is None:
+            self._activity = ActivityView(self._api, self._watch)
+            self._place(ACTIVITY, self._activity)
+        return self._activity
+
+    @property
+    def machines(self) -> MachinesView:
+        """Other servers and workers."""
+        if self._machines is None:
+            self._machines = MachinesView(self._api, self._watch)
+            self._place(MACHINES, self._machines)
+        return self._machines
+
+    @property
+    def _shown(self) -> ConnectView | ActivityView | MachinesView:
+        tabs = self.tabs.tabs
+        return (
+            self.activity
+            if tabs[ACTIVITY].isChecked()
+            else (self.machines if tabs[MACHINES].isChecked() else self.connect_view)
+        )
+
+    def prepare(self) -> None:
+        """Make the views one by one, each in a moment of its own."""
+        self._prepare.start()
+
     def show_tab(self, name: str) -> None:
         """Show one of the views, and give it the keyboard."""
         self.tabs.tabs[name].setChecked(True)
-        self.stack.setCurrentWidget(self._views[name])
+        self.stack.setCurrentWidget(self._shown)
         self.focus_view()
         self._look()
 
     def focus_view(self) -> None:
         """Give the keyboard to the view that is shown."""
-        for name, view in self._views.items():
-            if self.tabs.tabs[name].isChecked():
-                view.focus_view()
+        self._shown.focus_view()
 
     def dress(self) -> None:
         """Leave room for the names of the tabs."""
         self.tabs.fit()
 
+    def _place(self, name: str, view: ConnectView | ActivityView | MachinesView) -> None:
+        view.setAccessibleName(name)
+        self.stack.addWidget(view)
+
+    def _make_next(self) -> None:
+        if self._connect is None:
+            self._connect = self.connect_view
+        elif self._activity is None:
+            self._activity = self.activity
+        else:
+            self._machines = self.machines
+            self._prepare.stop()
+
     def showEvent(self, event: QShowEvent) -> None:
         """Follow the server."""
         super().showEvent(event)
+        self.stack.setCurrentWidget(self._shown)
         self._look()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Let it be."""
         super().hideEvent(event)
         self._events.stop()
-        self.activity.leave()
+        self._leave_activity()
+
+    def _leave_activity(self) -> None:
+        if self._activity is not None:
+            self._activity.leave()
 
     def _look(self) -> None:
         if not self.isVisible() or not self._api.is_connected:
             return
-        shown = self.stack.currentWidget()
-        self.activity.leave()
-        if shown is self.connect_view:
+        shown = self._shown
+        self._leave_activity()
+        if shown is self._connect:
             self._events.stop()
-            self.connect_view.look()
-            return
-        self._events.start()
-        if shown is self.activity:
-            self.activity.look()
         else:
-            self.machines.look()
+            self._events.start()
+        shown.look()
 
     def _on_event(self, found: dict[str, Any]) -> None:
-        self.activity.show_state(found)
-        self.machines.show_state(found)
+        for view in (self._activity, self._machines):
+            if view is not None:
+                view.show_state(found)

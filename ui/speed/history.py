@@ -27,6 +27,6 @@ class History:
             self._points.append((now, rate, n_bytes))
 
     def lines(self, now: float) -> tuple[list[float], list[float], list[float]]:
-        """Return seconds before ``now`` as negative numbers, tokens per second and gigabytes per second."""
+        """Return what is not older than they show at ``now``: times, tokens per second and gigabytes per second."""
         points = [point for point in self._points if now - point[0] <= SECONDS]
-        return [at - now for at, _, _ in points], [rate for _, rate, _ in points], [n / 1e9 for _, _, n in points]
+        return [at for at, _, _ in points], [rate for _, rate, _ in points], [n / 1e9 for _, _, n in points]

@@ -1,9 +1,10 @@
-"""Lines of the last minutes, painted anew ten times a second: the axes are a picture that is kept."""
+"""Lines of the last minutes that follow figures ten times a second, and paint only what changed of them."""
 
 from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRect, QSize, Qt
@@ -27,13 +28,17 @@ _DESCRIBED_SECONDS = 1.0  # who hears the figures has no use for ten a second
 
 
 class LinePlot(Dressed, QWidget):
-    """One line over the last minutes, with a mark for the highest value that is possible where that is known."""
+    """One line over the last minutes, with a mark for the highest value that is possible where that is known.
+
+    The axes are a picture that is kept. The line moves by whole pixels, and between two moves only its end is painted.
+    """
 
     def __init__(self, name: str, unit: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._unit = unit
-        self._seconds: Sequence[float] = ()
+        self._times: Sequence[float] = ()
         self._values: Sequence[float] = ()
+        self._n_pixels, self._now = 0, 0.0  # the time at the right edge, in pixels and in seconds
         self._peak: float | None = None
         self._top = 1.0
         self._axes: QPixmap | None = None
@@ -43,17 +48,31 @@ class LinePlot(Dressed, QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # so what it stands on is not painted each time
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def show_line(self, seconds: Sequence[float], values: Sequence[float], peak: float | None = None) -> None:
-        """Show other points; ``peak`` is the highest value that was measured to be possible."""
+    def show_line(self, now: float, times: Sequence[float], values: Sequence[float], peak: float | None = None) -> None:
+        """Show other points; times are seconds on one clock. ``peak`` is the highest value measured to be possible."""
         self._describe(values)
-        top = max([*values, peak or 0.0, 1.0]) * _HEADROOM
-        is_along_axis = not any(values) and not any(self._values)
-        self._seconds, self._values = seconds, values
+        pixel = SECONDS / max(1, self._area.width()) / self.devicePixelRatio()
+        n_pixels, top = math.floor(now / pixel), max([*values, peak or 0.0, 1.0]) * _HEADROOM
+        before, self._times, self._values = (self._n_pixels, self._times, self._values), times, values
+        self._n_pixels, self._now = n_pixels, n_pixels * pixel
         if (top, peak) != (self._top, self._peak):
             self._top, self._peak, self._axes = top, peak, None
             self.update()
-        elif not is_along_axis:  # else it stays where it is
+        elif any(values) or any(before[2]):  # else it stays along the axis
+            self._update_line(*before)
+
+    def _update_line(self, n_pixels: int, times: Sequence[float], values: Sequence[float]) -> None:
+        """Ask for what has changed since it showed these: the last point may have risen, and others may have come."""
+        kept = max(0, len(values) - 1)
+        has_moved = n_pixels != self._n_pixels or times[:kept] != self._times[:kept]
+        if has_moved or values[:kept] != self._values[:kept]:
             self.update(self._area)
+        elif values != self._values:
+            left = math.floor(self._x(self._times[max(0, kept - 1)])) - 1
+            self.update(self._area.adjusted(left - self._area.left(), 0, 0, 0))
+
+    def _x(self, at: float) -> float:
+        return self._area.right() + 1.0 + (at - self._now) * self._area.width() / SECONDS
 
     def _describe(self, values: Sequence[float]) -> None:
         now = time.monotonic()
@@ -83,13 +102,16 @@ class LinePlot(Dressed, QWidget):
             self._axes = self._painted_axes()
         painter = QPainter(self)
         painter.drawPixmap(0, 0, self._axes)
-        if not self._values:
+        if not self._values or self._area.isEmpty():
             return
-        base, right = self._area.bottom() + 1.0, self._area.right() + 1.0
+        base, right, now = self._area.bottom() + 1.0, self._x(self._now), self._now
         across, up = self._area.width() / SECONDS, self._area.height() / self._top
+        # From the point before what is to be painted.
+        first = max(0, bisect_left(self._times, now + (event.rect().left() - 1 - right) / across) - 1)
+        times = (*self._times[first:], max(now, self._times[-1]))
+        values = (*self._values[first:], self._values[-1])
         line = [
-            QPointF(right + at * across, base - value * up)
-            for at, value in zip((*self._seconds, 0.0), (*self._values, self._values[-1]), strict=True)
+            QPointF(right + (at - now) * across, base - value * up) for at, value in zip(times, values, strict=True)
         ]
         painter.setClipRect(self._area)
         painter.setPen(Qt.PenStyle.NoPen)

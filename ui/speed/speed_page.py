@@ -25,6 +25,7 @@ from ui.speed.bars import Bar, BarList, BarPart, StackedBar
 from ui.speed.history import History
 from ui.speed.measuring_card import MeasuringCard
 from ui.speed.plots import LinePlot
+from ui.theme.colours import Dressed
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.page_layout import PageColumn, ProblemLabel, plain_label
@@ -38,7 +39,7 @@ DASH = "–"
 NOTHING, UNDECIDED = tr("Nothing runs. Figures come with the next reply."), tr("Nothing was decided yet.")
 
 
-class SpeedPage(PageColumn):
+class SpeedPage(Dressed, PageColumn):
     """Follows the server while it is seen; before, it only takes in what the window asks for anyway."""
 
     library_wanted = Signal(str)  # the name of a model
@@ -82,6 +83,8 @@ class SpeedPage(PageColumn):
         section.addSpacing(Space.XS)
         self.rate_label = plain_label(tr("Tokens per second, the last three minutes"), "caption")
         self.bytes_label = plain_label(tr("Memory read, GB per second"), "caption")
+        for label in (self.rate_label, self.bytes_label):
+            label.setAlignment(Qt.AlignmentFlag.AlignBottom)  # in a narrow window one of them takes two lines
         self.plots = (
             LinePlot(tr("Tokens per second"), tr("tokens per second")),
             LinePlot(tr("Memory read"), tr("GB per second")),
@@ -190,6 +193,7 @@ class SpeedPage(PageColumn):
         reads = shown.prefill_rate > shown.decode_rate
         speed = max(shown.prefill_rate, shown.decode_rate)
         self.rate.setText(rate(speed) if speed > 0 else DASH)
+        self.dress()
         what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
         self.unit.setText(tr("{what}, the last reply", what=what) if self._is_last else what)
         self.limit.setText(self._limit(shown) if speed > 0 else NOTHING)
@@ -206,6 +210,12 @@ class SpeedPage(PageColumn):
         ]
         self.depths.show_bars(bars)
         self.depths_label.setVisible(bool(bars))
+
+    def dress(self) -> None:
+        """Give the figure the size of its widest digits: each new size of its own would lay the page out anew."""
+        self.rate.ensurePolished()
+        metrics = self.rate.fontMetrics()
+        self.rate.setFixedSize(metrics.horizontalAdvance("8" * len(self.rate.text())), metrics.height())
 
     def _limit(self, shown: Snapshot) -> str:
         read = in_marks(f"{shown.bytes_per_second / 1e9:,.1f}")
@@ -230,11 +240,11 @@ class SpeedPage(PageColumn):
         now = time.monotonic()
         if self._snapshot.is_idle or self._is_last:
             self._history.add(now, None)
-        seconds, rates, gigabytes = self._history.lines(now)
+        times, rates, gigabytes = self._history.lines(now)
         shown = self._snapshot
         peak = shown.peak / 1e9 if shown.peak and not shown.is_in_cache else None
-        self.plots[0].show_line(seconds, rates)
-        self.plots[1].show_line(seconds, gigabytes, peak)
+        self.plots[0].show_line(now, times, rates)
+        self.plots[1].show_line(now, times, gigabytes, peak)
 
     def _look_at_machine(self) -> None:
         if self._api.is_connected:

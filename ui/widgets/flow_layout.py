@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem, QStyle, QWidget
 
 
 class FlowLayout(QLayout):
-    """Widgets in the order in which they were added, each as large as it wants to be."""
+    """Widgets in the order in which they were added, each as large as it wants to be, in the middle of its row."""
 
     def __init__(self, parent: QWidget | None = None, spacing: int = 0) -> None:
         super().__init__(parent)
@@ -62,14 +64,23 @@ class FlowLayout(QLayout):
     def _place(self, rect: QRect, is_trial: bool) -> int:
         parent = self.parentWidget()
         direction = parent.layoutDirection() if parent is not None else Qt.LayoutDirection.LeftToRight
-        x, y, row = rect.x(), rect.y(), 0
+        x, y, row = rect.x(), rect.y(), list[tuple[QLayoutItem, QRect]]()
+        rows = [row]
         for item in self._items:
             if item.isEmpty():
                 continue
             size = item.sizeHint().boundedTo(QSize(rect.width(), item.sizeHint().height()))
-            if x > rect.x() and x + size.width() > rect.right() + 1:
-                x, y, row = rect.x(), y + row + self.spacing(), 0
-            if not is_trial:
-                item.setGeometry(QStyle.visualRect(direction, rect, QRect(QPoint(x, y), size)))
-            x, row = x + size.width() + self.spacing(), max(row, size.height())
-        return y + row - rect.y()
+            if row and x + size.width() > rect.right() + 1:
+                x, y, row = rect.x(), y + _height(row) + self.spacing(), []
+                rows.append(row)
+            row.append((item, QRect(QPoint(x, y), size)))
+            x += size.width() + self.spacing()
+        for row in [] if is_trial else rows:
+            for item, place in row:
+                place.translate(0, (_height(row) - place.height()) // 2)
+                item.setGeometry(QStyle.visualRect(direction, rect, place))
+        return y + _height(rows[-1]) - rect.y()
+
+
+def _height(row: Sequence[tuple[QLayoutItem, QRect]]) -> int:
+    return max((place.height() for _, place in row), default=0)

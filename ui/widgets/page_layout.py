@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QDir, QEvent, QPoint, Qt, Signal
+from PySide6.QtCore import QDir, QEvent, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -13,6 +13,7 @@ from PySide6.QtGui import (
     QKeySequence,
     QResizeEvent,
     QShortcut,
+    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QApplication,
@@ -40,7 +41,10 @@ TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
 
 
 class PageTabs(QFrame):
-    """Tabs by their names; ``row`` takes what stands at the end. The keys are those of ``parent``, the page."""
+    """Tabs by their names; ``row`` takes what stands at the end. The keys are those of ``parent``, the page.
+
+    Where there is too little room the longest tabs end in an ellipsis.
+    """
 
     chosen = Signal(str)
 
@@ -49,6 +53,7 @@ class PageTabs(QFrame):
         self.setObjectName("topBar")
         self.setFixedHeight(TOP_BAR)
         self.tabs: dict[str, QPushButton] = {}
+        self._words = {name: name for name in names}
         self.row = fill(QHBoxLayout(self), spacing=Space.XS, margins=(Space.M, 0, Space.S, 0))
         group = QButtonGroup(self)
         for number, name in enumerate(names, 1):
@@ -66,12 +71,54 @@ class PageTabs(QFrame):
         self.row.addStretch()
         self.tabs[names[0]].setChecked(True)
 
+    def write(self, name: str, words: str) -> None:
+        """Put other words on a tab."""
+        self._words[name] = words
+        self.fit()
+
     def fit(self) -> None:
         """Leave room for the letters of a chosen tab, which are bold: Qt asks for that of the others."""
-        for tab in self.tabs.values():
-            font = QFont(tab.font())
-            font.setWeight(QFont.Weight.DemiBold)
-            tab.setMinimumWidth(QFontMetrics(font).horizontalAdvance(tab.text()) + 2 * TAB_SIDE)
+        font = QFont(next(iter(self.tabs.values())).font())
+        font.setWeight(QFont.Weight.DemiBold)
+        metrics = QFontMetrics(font)
+        wanted = [metrics.horizontalAdvance(words) + 2 * TAB_SIDE for words in self._words.values()]
+        most = widest_of(wanted, self._room()) if self.isVisible() else max(wanted)
+        for (name, words), width in zip(self._words.items(), wanted, strict=True):
+            tab, room = self.tabs[name], min(width, most)
+            elided = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room - 2 * TAB_SIDE)
+            tab.setText(elided if room < width else words)
+            tab.setAccessibleName(words)
+            tab.setMinimumWidth(room)
+
+    def minimumSizeHint(self) -> QSize:
+        """Be as narrow as the window is."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Find out how much room there is."""
+        super().showEvent(event)
+        self.fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Use the room that there is."""
+        super().resizeEvent(event)
+        self.fit()
+
+    def _room(self) -> int:
+        """How much of the width is left for tabs."""
+        margins, items = self.row.contentsMargins(), [self.row.itemAt(at) for at in range(self.row.count())]
+        tabs = list(self.tabs.values())
+        others = sum(item.sizeHint().width() for item in items if item is not None and item.widget() not in tabs)
+        return self.width() - margins.left() - margins.right() - others - self.row.spacing() * (len(items) - 1)
+
+
+def widest_of(widths: Sequence[int], room: int) -> int:
+    """Return how wide the widest may be so that all of them have room; those that are narrower stay as they are."""
+    for n_left, width in zip(range(len(widths), 0, -1), sorted(widths), strict=True):
+        if width * n_left > room:
+            return max(0, room // n_left)
+        room -= width
+    return max(widths)
 
 
 class ScrollColumn(QScrollArea):
@@ -106,9 +153,7 @@ class PageColumn(ScrollColumn):
         """Return the layout of a new section at the end."""
         section = QVBoxLayout()
         section.setSpacing(Space.S)
-        head = QLabel(title)
-        head.setProperty("tone", "title")
-        section.addWidget(head)
+        section.addWidget(plain_label(title, "title"))
         if note:
             section.addWidget(plain_label(note))
         self.column.insertLayout(self.column.count() - 1, section)

@@ -102,8 +102,7 @@ class RowModel(QAbstractListModel):
         if [row.key for row in new] == [row.key for row in self.rows]:
             changed = [at for at, row in enumerate(new) if row != self.rows[at]]
             self.rows = new
-            for at in changed:
-                self.dataChanged.emit(self.index(at), self.index(at))
+            self._tell(changed)
             return
         self.beginResetModel()
         self.rows = new
@@ -112,12 +111,16 @@ class RowModel(QAbstractListModel):
     def change_rows(self, changed: Mapping[str, ListRow]) -> None:
         """Show other words in the rows with these keys."""
         rows = list(self.rows)
-        places = [at for at, row in enumerate(rows) if changed.get(row.key, row) != row]
+        places = [at for at, row in enumerate(rows) if row.key in changed and changed[row.key] != row]
         for at in places:
             rows[at] = changed[rows[at].key]
         self.rows = tuple(rows)
-        for at in places:
-            self.dataChanged.emit(self.index(at), self.index(at))
+        self._tell(places)
+
+    def _tell(self, places: Sequence[int]) -> None:
+        """Let the rows from the first to the last of these be painted: a list hears of hundreds in one go."""
+        if places:
+            self.dataChanged.emit(self.index(places[0]), self.index(places[-1]))
 
 
 class RowList(QListView):

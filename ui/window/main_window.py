@@ -66,6 +66,7 @@ from ui.language import day, tr
 from ui.library.find_view import downloads_at_work
 from ui.library.labels import fit_and_speed
 from ui.library.library_page import DOWNLOADS, FIND, LibraryPage
+from ui.library.settings.settings_dialog import SettingsDialog
 from ui.platform.desktop_entry import DesktopEntry
 from ui.platform.gui_thread import GuiThread
 from ui.server.endpoint import Endpoint, EndpointState
@@ -314,6 +315,8 @@ class MainWindow(QMainWindow):
         page.sidebar_wanted.connect(self.toggle_sidebar)
         page.panel_wanted.connect(lambda: self._show_settings_of(page))
         page.context_wanted.connect(self._on_context_wanted)
+        page.find_wanted.connect(self._find_models)
+        page.model_settings_wanted.connect(self._change_model)
         page.settings_shown.connect(lambda settings: self._on_settings_shown(page, settings))
         page.composer.prompts.clicked.connect(lambda: self._offer_prompts(page))
         page.composer.sent.connect(lambda text: self.tuning.take_typed())
@@ -331,6 +334,10 @@ class MainWindow(QMainWindow):
     def page(self) -> ChatPage:
         """The chat that is used."""
         return self.chats.page
+
+    def _choose_model(self) -> None:
+        self.show_page("chat")
+        self.page.picker.open()
 
     def _tune(self, change: Callable[[ChatPage, _T], object], value: _T) -> None:
         change(self._tuned, value)
@@ -364,6 +371,7 @@ class MainWindow(QMainWindow):
         return {
             IN_CHAT: (
                 Command(tr("New chat"), self._on_new_chat, ("Ctrl+N",)),
+                Command(tr("Choose a model"), self._choose_model, ("Ctrl+L",)),
                 Command(tr("Attach files"), self._with_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
                 Command(tr("Take a prompt"), self._offer_prompts, ("Ctrl+P",)),
                 Command(tr("Answer again"), self._with_page(lambda page: page.transcript.answer_again()), ("Ctrl+R",)),
@@ -510,8 +518,10 @@ class MainWindow(QMainWindow):
         settings.complete()
         settings.show_setting(name)
 
-    def _find_models(self) -> None:
+    def _find_models(self, words: str = "") -> None:
         self._show_library(FIND)
+        if words:
+            self._made_library().finder.field.setText(words)
 
     def _show_library(self, tab: str) -> None:
         self.show_page("library")
@@ -558,7 +568,7 @@ class MainWindow(QMainWindow):
         self._made_library().prepare()
         self._begun_settings().prepare()
         # In a moment of its own, when those have been made.
-        QTimer.singleShot(PREPARE_MS, self, lambda: self._made_server() if self.isVisible() else None)
+        QTimer.singleShot(PREPARE_MS, self, lambda: self._made_server().prepare() if self.isVisible() else None)
 
     def _made_library(self) -> LibraryPage:
         if self.library is None:
@@ -595,6 +605,11 @@ class MainWindow(QMainWindow):
     def _on_answer_wanted(self, question: str, answer: object, job: str) -> None:
         self.show_page("chat")
         self.desk.open_answer(question, answer, f"slipstream job:{job}")  # type: ignore[arg-type]
+
+    def _change_model(self, name: str) -> None:
+        dialog = SettingsDialog(self.link, name, self)
+        dialog.saved.connect(self.toast.tell)
+        dialog.open()
 
     def _show_model(self, name: str) -> None:
         self.show_page("library")

@@ -24,7 +24,7 @@ class Newcomer(QObject):
         self, link: LibraryLink, watch: ServerWatch, welcome: Welcome, kept: WindowSettings, parent: QObject
     ) -> None:
         super().__init__(parent)
-        self._link, self._welcome, self._kept = link, welcome, kept
+        self._link, self._watch, self._welcome, self._kept = link, watch, welcome, kept
         self.card: FirstStart | None = None
         watch.models_changed.connect(self._on_models)
         welcome.models_wanted.connect(self.show)
@@ -34,6 +34,7 @@ class Newcomer(QObject):
         self._kept.keep(_CLOSED, False)
         if self.card is None:
             self.card = FirstStart(self._link)
+            self.card.imported.connect(self._on_imported)
             self.card.use_wanted.connect(self._on_arrived)
             self.card.library_wanted.connect(self.library_wanted)
             self.card.file_chosen.connect(self.file_chosen)
@@ -50,6 +51,11 @@ class Newcomer(QObject):
         elif not is_alone and is_shown and self.card is not None and not self.card.is_busy:
             self._welcome.show_card(None)
         self._welcome.models.setVisible(is_alone and (self.card is None or self.card.isHidden()))
+
+    def _on_imported(self) -> None:
+        """Show the models of another program where one of them is chosen."""
+        self._watch.look_at_models()
+        self.library_wanted.emit()
 
     def _on_arrived(self, file: str) -> None:
         self._welcome.show_card(None)

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QImage
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QFileDialog, QMenu
 
-from tests.support.chat_window import say
+from tests.support.chat_window import ended, reply_view, say
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.attachments.file_reading import FileReading
 from ui.chat.attachments.pages_dialog import PagesDialog, places_in
@@ -22,7 +22,7 @@ from ui.chat.attachments.read_file import MOST_LETTERS, PART, Unreadable, read
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.storage.store import ChatStore
 from ui.client.attachments import Attachment, Choice, Part, content_of, from_json, spans, to_json
-from ui.client.chat_records import Message
+from ui.client.chat_records import Message, Status
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.window.main_window import MainWindow
 
@@ -241,6 +241,14 @@ def test_files_are_dropped_counted_sent_and_kept(
     window.page.dropEvent(QDropEvent(QPoint(9, 9), actions, data, button, Qt.KeyboardModifier.NoModifier))
     qtbot.waitUntil(lambda: bool(shelf.attachments) and shelf.attachments[0].is_counted and not shelf.is_reading)
     assert shelf.problem.text() == "gone.txt is empty."
+    assert shelf.way_out.text() == "Choose another file…"
+    shelf.way_out.click()
+    dialog = window.findChild(QFileDialog)
+    dialog.filesSelected.emit([str(tmp_path / "fox.txt")])
+    dialog.close()
+    qtbot.waitUntil(lambda: len(shelf.attachments) == 2)
+    assert not shelf.way_out.isVisible()
+    shelf.chips[1].remove.click()
     assert "15 B  ·  4 tokens" in shelf.chips[0].button.text()
     asked = send(qtbot, window, "What colour?")
     content = '<file name="fox.txt">\nThe fox is red.\n</file>\n\nWhat colour?'
@@ -305,6 +313,30 @@ def test_of_a_file_that_does_not_fit_passages_are_sent(
     assert bool(server.embedded) is has_embedder
 
 
+def test_of_files_that_were_too_long_less_is_sent_again(
+    qtbot, watched: MainWindow, server: FakeServer, tmp_path: Path
+) -> None:
+    attach(qtbot, watched, long_file(tmp_path))
+    server.error = (400, {"error": {"message": "Too long.", "type": "x", "code": "context_length_exceeded"}})
+    send(qtbot, watched, "Where does the fox sleep?")
+    server.error = None
+    reply_view(watched).problem.button.click()
+    menu = watched.page.findChild(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    words = ["Send the passages that fit the question", "Choose what to send of animals.txt…", "Shorten the message"]
+    assert [action.text() for action in menu.actions()] == words
+    menu.actions()[0].trigger()
+    menu.actions()[1].trigger()
+    menu.close()
+    qtbot.waitUntil(lambda: ended(qtbot, watched).status is Status.DONE)
+    assert "sleeps under the old oak" in str(last_question(server))
+    dialog = watched.findChild(PagesDialog)
+    qtbot.keyClicks(dialog.field, "1")
+    dialog.ok.click()
+    assert ended(qtbot, watched).status is Status.DONE
+    assert "Chapter 0." in str(last_question(server))
+    assert len(str(last_question(server))) < 2_000
+
+
 def test_pages_are_chosen_in_a_dialog(qtbot, watched: MainWindow, server: FakeServer, tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf("First words", "Second words", "Third words"))
     attach(qtbot, watched, tmp_path / "a.pdf")
@@ -331,11 +363,21 @@ def test_an_image_goes_to_a_model_that_sees_and_to_no_other(qtbot, watched: Main
     composer = watched.page.composer
     composer.field.insertFromMimeData(data)
     qtbot.waitUntil(lambda: "cannot see images" in composer.shelf.problem.text())
-    server.models[0]["capabilities"] = ["completion", "vision"]
+    say(qtbot, watched, "What is this?")
+    assert (composer.text, server.requests) == ("What is this?", [])
+    server.models[1]["capabilities"] = ["completion", "vision"]
     watched.watch.look_at_models()
-    qtbot.waitUntil(lambda: watched.watch.models[0].can == ("completion", "vision"))
-    composer.field.insertFromMimeData(data)
-    qtbot.waitUntil(lambda: len(composer.shelf.attachments) == 1)
+    qtbot.waitUntil(lambda: watched.watch.models[1].can == ("completion", "vision"))
+    composer.shelf.way_out.click()
+    menu = watched.page.findChild(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    assert [action.text() for action in menu.actions()] == ["ember-draft-q8_0", "Find one on the Hub…"]
+    menu.actions()[0].trigger()
+    menu.actions()[1].trigger()
+    menu.close()
+    assert watched.library is not None
+    assert watched.library.finder.field.text() == "VL"
+    watched.show_page("chat")
+    assert composer.shelf.problem.text() == ""
     asked = send(qtbot, watched, "What is this?")
     first, second = last_question(server)  # type: ignore[misc]
     assert first["image_url"]["url"].startswith("data:image/png;base64,")

@@ -117,6 +117,23 @@ def test_closed_it_stays_away_until_it_is_asked_for(card: FirstStart, window: Ma
     assert welcome.models.isHidden()
 
 
+def test_models_of_another_program_are_offered_first(
+    qtbot, hub: HubServer, models_folder: Path, window: MainWindow, tmp_path: Path
+) -> None:
+    other = tmp_path / "home" / ".lmstudio" / "models" / "acme" / "hen-GGUF"
+    other.mkdir(parents=True)
+    (other / "hen-Q8_0.gguf").write_bytes(SMALL)
+    remember_probe(models_folder.parents[1] / "cache")
+    card = shown(qtbot, hub, window)
+    qtbot.waitUntil(lambda: "LM Studio has models" in card.others.words.text())
+    card.others.button.click()
+    qtbot.waitUntil(lambda: window.library is not None and window.library.isVisible())
+    library = window.library
+    assert library is not None
+    qtbot.waitUntil(lambda: "hen-Q8_0" in [row.key for row in library.models.list.rows.rows])
+    assert card.others.isHidden()
+
+
 def test_a_file_of_this_machine_is_used_where_it_is(
     qtbot, card: FirstStart, window: MainWindow, tmp_path: Path
 ) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QCoreApplication, QRect, Qt, QTimer
+from PySide6.QtGui import QPaintEvent, QRegion
 
 from app.server.meters import Gpu, read_nvidia
 from core.values.messages import Bottleneck, Snapshot
@@ -78,8 +79,8 @@ def test_lines_forget_what_is_older_than_they_show() -> None:
     for second in range(400):
         history.add(float(second), Snapshot(is_idle=False, decode_rate=float(second), bytes_per_second=2e9))
     history.add(400.0, None)
-    seconds, rates, gigabytes = history.lines(400.0)
-    assert seconds[0] == -SECONDS
+    times, rates, gigabytes = history.lines(400.0)
+    assert times[0] == 400.0 - SECONDS
     assert (rates[-2:], gigabytes[-2:]) == ([399.0, 0.0], [2.0, 0.0])
 
 
@@ -107,11 +108,42 @@ def test_a_plot_paints_its_line_and_says_it(qtbot) -> None:
         return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
 
     for values, peak in (([0.0, 0.0, 0.0], None), ([8.0, 8.0, 8.0], 12.0)):
-        plot.show_line([-90.0, -1.0, -0.5], values, peak)
+        plot.show_line(100.0, [10.0, 99.0, 99.5], values, peak)
         found = colours()
         assert (mixed(DARK.canvas, DARK.accent, 0.16) in found) == (peak is not None), "below the line"
         assert {DARK.canvas, DARK.border} <= found
     assert "GB per second now" in plot.accessibleDescription()
+
+
+def test_of_a_line_that_has_not_moved_its_end_is_painted(qtbot) -> None:
+    class Watched(LinePlot):
+        painted: list[QRect]
+
+        def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+            self.painted.append(event.rect())
+            super().paintEvent(event)
+
+    plot, times, values = Watched("Speed", "GB per second"), [float(at) for at in range(900, 1_000)], [5.0] * 99
+    qtbot.addWidget(plot)
+    plot.resize(400, 150)
+    plot.show()
+
+    def painted(now: float, last: float) -> list[QRect]:
+        plot.painted = []
+        plot.show_line(now, times, [*values, last])
+        QCoreApplication.processEvents()
+        return plot.painted
+
+    painted(1_000.0, 1.0)
+    painted(1_000.0, 1.0)  # by now it is known how wide a pixel is
+    assert painted(1_000.000_001, 1.0) == []
+    picture = plot.grab()
+    (end,) = painted(1_000.000_002, 3.0)
+    assert 0 < end.width() < 10
+    plot.render(picture, end.topLeft(), QRegion(end))
+    assert picture.toImage() == plot.grab().toImage(), "the same as if all of it had been painted"
+    (whole,) = painted(1_010.0, 3.0)
+    assert whole.width() > 300
 
 
 def test_what_a_gpu_does_not_tell_is_not_known() -> None:

@@ -95,7 +95,7 @@ class Chip(Dressed, QFrame):
         self._say(facts(attachment))
         self.dress()
         self.button.setToolTip(in_tip(f"{self.name}\n{how_chosen(attachment)}"))
-        if len(attachment.parts) > 1 and self.button.menu() is None:
+        if attachment.is_long and self.button.menu() is None:
             self.button.setMenu(self._menu())
 
     def dress(self) -> None:

@@ -22,7 +22,7 @@ from ui.theme.colours import Dressed
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.flow_layout import FlowLayout
-from ui.widgets.icon_button import IconButton
+from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.page_layout import ScrollColumn, announce, plain_label
 
 MOST = 20  # files with one message
@@ -36,6 +36,8 @@ class Shelf(Dressed, QWidget):
     """Hidden while there is neither a file nor a problem to tell of."""
 
     changed = Signal()
+    file_wanted = Signal()  # another one, in place of one that cannot be attached
+    sight_wanted = Signal(object)  # a model that sees images; the button that asks for it
     _kept = Signal(object)  # where a pasted image or text lies
     _not_kept = Signal(str)  # why it lies nowhere
 
@@ -43,21 +45,23 @@ class Shelf(Dressed, QWidget):
         super().__init__(parent)
         # Counts the tokens of a text and tells later; the page knows who can.
         self.count: Count = lambda text, then: None
-        # Why images cannot be attached, "" where they can.
+        # Why images cannot be sent, "" where they can.
         self.why_blind: Callable[[], str] = lambda: ""
         self._kept.connect(lambda path: self._read(path, is_copy=True))
         self._not_kept.connect(self.tell)
+        self._told, self._can_choose = "", False
         self._chips: dict[Chip, FileReading | None] = {}
-        self.problem = plain_label(tone="field problem")
+        self.problem, self.way_out = plain_label(tone="field problem"), TextButton("")
+        self.way_out.clicked.connect(self._on_way_out)
         self.dismiss = IconButton("close", tr("Dismiss"), size=12)
         self.dismiss.clicked.connect(lambda: self.tell(""))
         self._problem_row = QWidget()
-        fill(QHBoxLayout(self._problem_row), (self.problem, 1), self.dismiss, margins=0)
+        fill(QHBoxLayout(self._problem_row), (self.problem, 1), self.way_out, self.dismiss, margins=0)
         body = QWidget()
         self._flow = FlowLayout(body, spacing=Space.S)
         self._area = ScrollColumn(body)
         fill(QVBoxLayout(self), self._area, self._problem_row, spacing=Space.XS, margins=(0, 0, 0, Space.XS))
-        self._show()
+        self.tell("")
 
     @property
     def chips(self) -> list[Chip]:
@@ -68,6 +72,11 @@ class Shelf(Dressed, QWidget):
     def attachments(self) -> tuple[Attachment, ...]:
         """The files that were read."""
         return tuple(chip.attachment for chip in self._chips if chip.attachment is not None)
+
+    @property
+    def blind(self) -> str:
+        """Why the images that are attached cannot be sent; "" where they can, and where there are none."""
+        return self.why_blind() if any(one.image for one in self.attachments) else ""
 
     @property
     def is_reading(self) -> bool:
@@ -126,18 +135,34 @@ class Shelf(Dressed, QWidget):
         self.tell("")
         self.changed.emit()
 
-    def tell(self, problem: str) -> None:
-        """Say what went wrong, or nothing any more."""
-        self.problem.setText(problem)
-        self._problem_row.setVisible(bool(problem))
+    def tell(self, problem: str, can_choose: bool = False) -> None:
+        """Say what went wrong, or nothing any more; ``can_choose`` offers to choose another file."""
+        self._told, self._can_choose = problem, can_choose
+        self.show_problem()
+
+    def show_problem(self) -> None:
+        """Say what went wrong, and whether the images that are attached can be sent: another model may see them."""
+        blind, before = self.blind, self.problem.text()
+        self.problem.setText("\n".join(words for words in (self._told, blind) if words))
+        self.way_out.setText(tr("Choose a model that can…") if blind else tr("Choose another file…"))
+        self.way_out.setVisible(bool(blind) or self._can_choose)
+        self.dismiss.setVisible(bool(self._told))  # without the image the other is not said any more
+        self._problem_row.setVisible(bool(self.problem.text()))
         self._show()
-        announce(self, problem)
+        if self.problem.text() != before:
+            announce(self, self.problem.text())
+
+    def _on_way_out(self) -> None:
+        if self.blind:
+            self.sight_wanted.emit(self.way_out)
+        else:
+            self.file_wanted.emit()
 
     def choose_passages(self) -> None:
         """Let only those passages of the long files be sent that fit the question."""
         for chip in self._chips:
-            if chip.attachment is not None and len(chip.attachment.parts) > 1:
-                chip.show_attachment(replace(chip.attachment, choice=Choice.PASSAGES, sent=None))
+            if chip.attachment is not None:
+                chip.show_attachment(chip.attachment.in_passages())
         self.changed.emit()
 
     def choose_pages(self, chip: Chip) -> None:
@@ -180,26 +205,23 @@ class Shelf(Dressed, QWidget):
 
     def _on_read(self, chip: Chip, attachment: Attachment) -> None:
         self._chips[chip] = None
-        problem = self.why_blind() if attachment.image else ""
-        if problem:
-            self._on_failed(chip, problem)
-            return
         chip.show_attachment(attachment)
+        self.show_problem()
         self._count(chip, attachment)
         self._start_next()
         self.changed.emit()
 
     def _on_failed(self, chip: Chip, problem: str) -> None:
-        said = self.problem.text()
+        said = self._told
         self._drop(chip)
-        self.tell(f"{said}\n{problem}" if said and problem not in said else problem)
+        self.tell(f"{said}\n{problem}" if said and problem not in said else problem, can_choose=True)
         self._start_next()
         self.changed.emit()
 
     def _on_removed(self, chip: Chip) -> None:
         self._drop(chip)
         self._start_next()
-        self._show()
+        self.show_problem()
         self.changed.emit()
 
     def _drop(self, chip: Chip) -> None:

@@ -126,7 +126,8 @@ class ReceiptCard(QFrame):
         column.addLayout(self._legend)
         column.addWidget(self.facts)
         column.addWidget(self.help)
-        self.tint = CheckField(tr("Tint drafted words in replies (Ctrl+Shift+D)"))
+        self.tint = CheckField(tr("Tint drafted words"))
+        self.tint.setToolTip(tr("In new replies, words that were drafted and found right have a coloured background."))
         self.race = TextButton(tr("Race this prompt…"))
         self.race.setToolTip(
             tr("Answer it once plainly and once with drafts, or by another model, and compare the speeds")

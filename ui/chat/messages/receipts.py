@@ -31,6 +31,7 @@ def receipt(message: Message) -> str:
         parts.append(_deep(timings.deep))
         if timings.decode_per_second > 0:
             parts.append(speed(timings.decode_per_second))
+        parts.append(_gain(timings))
         parts.append(tr("first token {ttft_ms}", ttft_ms=milliseconds(timings.ttft_ms)))
         parts.append(_tokens(timings.decode_tokens))
         parts.append(_prompt(timings))
@@ -182,18 +183,19 @@ def _ending(message: Message) -> str:
     return tr("Reached the token limit") if message.finish_reason == "length" else ""
 
 
+def _gain(timings: Timings) -> str:
+    if not timings.drafted_tokens or timings.speedup is None:
+        return ""
+    return tr("{speedup:.1f}× plain", speedup=timings.speedup)
+
+
 def _drafts(timings: Timings) -> str:
     if not timings.drafted_tokens:
         return ""
-    accepted = tr(
+    return tr(
         "{accepted_tokens} of {drafted_tokens} drafts accepted",
         accepted_tokens=count(timings.accepted_tokens),
         drafted_tokens=count(timings.drafted_tokens),
-    )
-    return (
-        accepted
-        if timings.speedup is None
-        else tr("{accepted}  ·  {speedup:.1f}× plain", accepted=accepted, speedup=timings.speedup)
     )
 
 
