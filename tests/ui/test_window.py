@@ -110,6 +110,8 @@ def test_pages_are_no_wider_than_the_window(qtbot, window: MainWindow) -> None:
     def bars() -> list[PageTabs]:
         return [bar for bar in window.findChildren(PageTabs) if bar.isVisible()]
 
+    ask(qtbot, window, "Hi")
+    reply_view(window).receipt.click()
     for size, percent in (((480, 360), 150), ((1180, 780), 100)):
         window.resize_text(percent)
         window.resize(*size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from models.formatting.figures import count
@@ -12,7 +12,7 @@ from ui.language import tr
 from ui.theme.colours import colours
 from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Corner, Space
+from ui.theme.tokens import Corner, Space, Type
 from ui.widgets.elided_label import draw_line
 
 _TRACK = 56  # pixels of the bar beside its words
@@ -60,9 +60,11 @@ class ContextBar(QAbstractButton):
 
     def sizeHint(self) -> QSize:
         """Room for the bar and its words."""
-        self.ensurePolished()  # hidden, it keeps its line too, also in another size of text
-        words = self.fontMetrics().horizontalAdvance(self.text())
-        return QSize(scaled(_TRACK) + Space.S + words + 2 * Space.XS, self.fontMetrics().height() + Space.XS)
+        font = QFont(self.font())
+        font.setPixelSize(scaled(Type.CAPTION))  # hidden, it keeps its line too, and is not styled anew
+        metrics = QFontMetrics(font)
+        words = metrics.horizontalAdvance(self.text())
+        return QSize(scaled(_TRACK) + Space.S + words + 2 * Space.XS, metrics.height() + Space.XS)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the shares and the words."""

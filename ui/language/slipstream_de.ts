@@ -1274,11 +1274,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
-      <source>In new replies, words that were drafted and found right have a coloured background.</source>
-      <translation>In neuen Antworten sind vorausgeratene Wörter, die stimmten, farbig hinterlegt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipt_view.py" />
       <source>Race this prompt…</source>
       <translation>Mit diesem Prompt um die Wette…</translation>
     </message>
@@ -5842,6 +5837,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Also Ctrl with + or −, and Ctrl+0 for 100%.</source>
       <translation>Auch Strg mit + oder −, und Strg+0 für 100 %.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>In new replies, words that were drafted and found right have a coloured background.</source>
+      <translation>In neuen Antworten sind vorausgeratene Wörter, die stimmten, farbig hinterlegt.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />

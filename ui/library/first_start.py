@@ -108,6 +108,7 @@ class FirstStart(QFrame):
             offer.hide()
         foot = fill(QHBoxLayout(), (self.note, 1), self.file, self.more)
         column = fill(QVBoxLayout(self), top, spacing=Space.XS, margins=(Space.L, Space.S, Space.M, Space.M))
+        self._row.setContentsMargins(0, Space.XS, 0, 0)
         fill(column, self.machine, self.speed, Space.S, self.others, self._row, Space.XS, foot)
 
     def begin(self) -> None:

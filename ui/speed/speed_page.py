@@ -102,9 +102,7 @@ class SpeedPage(Dressed, PageColumn):
         row.setSpacing(Space.XL)
         why, helps = QVBoxLayout(), QVBoxLayout()
         for column, words in ((why, tr("Why")), (helps, tr("What would help"))):
-            head = QLabel(words)
-            head.setProperty("tone", "title")
-            column.addWidget(head)
+            column.addWidget(plain_label(words, "title"))
             column.setSpacing(Space.S)
             row.addLayout(column, 1)
         self.why = plain_label(UNDECIDED, "")
@@ -212,10 +210,12 @@ class SpeedPage(Dressed, PageColumn):
         self.depths_label.setVisible(bool(bars))
 
     def dress(self) -> None:
-        """Give the figure the size of its widest digits: each new size of its own would lay the page out anew."""
+        """Keep the figure's size while it has room: each new size would lay the page out anew."""
         self.rate.ensurePolished()
         metrics = self.rate.fontMetrics()
-        self.rate.setFixedSize(metrics.horizontalAdvance("8" * len(self.rate.text())), metrics.height())
+        needed, spare = metrics.horizontalAdvance(self.rate.text()), metrics.horizontalAdvance("8")
+        if not needed <= self.rate.width() <= needed + spare or self.rate.height() != metrics.height():
+            self.rate.setFixedSize(needed, metrics.height())
 
     def _limit(self, shown: Snapshot) -> str:
         read = in_marks(f"{shown.bytes_per_second / 1e9:,.1f}")

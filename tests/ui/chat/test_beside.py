@@ -178,6 +178,17 @@ def test_both_come_back_at_the_next_start_with_what_was_typed(
         assert store.drafts() == {second: "not sent", NEW_BESIDE: "not begun"}
 
 
+def test_the_fields_of_both_stand_level_in_any_size_of_text(qtbot, wide: MainWindow) -> None:
+    ask(qtbot, wide, "Hi")
+    wide.open_beside(None)
+    left, right = wide.chats.pages
+    right.choose_model("ember-draft-q8_0")
+    right.context_bar.hide()  # as where the context of a model is not known
+    for percent in (150, 100):
+        wide.resize_text(percent)
+        qtbot.waitUntil(lambda: left.composer.geometry().bottom() == right.composer.geometry().bottom())
+
+
 def test_an_empty_chat_greets_by_its_own_model(qtbot, window: MainWindow) -> None:
     window.watch.start()
     qtbot.waitUntil(lambda: "Ember" in window.page.welcome.note.text())

@@ -127,7 +127,6 @@ class ReceiptCard(QFrame):
         column.addWidget(self.facts)
         column.addWidget(self.help)
         self.tint = CheckField(tr("Tint drafted words"))
-        self.tint.setToolTip(tr("In new replies, words that were drafted and found right have a coloured background."))
         self.race = TextButton(tr("Race this prompt…"))
         self.race.setToolTip(
             tr("Answer it once plainly and once with drafts, or by another model, and compare the speeds")
@@ -169,6 +168,7 @@ class ReceiptCard(QFrame):
             for column, label in enumerate((_Dot(phase.colour), *map(QLabel, _words(phase)))):
                 label.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
                 label.setProperty("tone", "caption" if column in (1, 3) else "")
+                label.setWordWrap(column == 3)  # the others are a word or two
                 self._legend.addWidget(label, row, column)
 
 
