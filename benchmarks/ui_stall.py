@@ -190,7 +190,7 @@ def measure_stream(
         ends: list[object] = []
         window.desk.active.ended.connect(ends.append)
         watch.start()
-        window.desk.send("Go on.")
+        window.desk.current.send("Go on.")
         use = use_window(window) if is_used else None
         run_until(application, lambda: bool(ends))
         rest(application)

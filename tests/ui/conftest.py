@@ -21,6 +21,8 @@ from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.library_server import KEY, LibraryServer
 from ui.client.api import Api
 from ui.theme.appearance import Appearance, ThemeChoice
+from ui.theme.colours import use_colours
+from ui.theme.tokens import LIGHT
 from ui.window.main_window import MainWindow
 
 HERE = Path(__file__).resolve().parent
@@ -107,5 +109,6 @@ def window(qtbot, appearance: Appearance, api: Api, library: Api, tmp_path: Path
 @pytest.fixture(autouse=True)
 def _nothing_is_left(qapp) -> Iterator[None]:
     """Delete the widgets of each test: a change of theme or of text size looks at every widget there is."""
+    use_colours(LIGHT)
     yield
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)

@@ -143,7 +143,7 @@ def test_a_click_on_the_notice_of_a_reply_opens_its_chat(
     qtbot, service: NoticeService, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ui.window.background.LONG_SECONDS", 0.0)
-    window.desk.send("Is <b> bold?")
+    window.desk.current.send("Is <b> bold?")
     chat = window.desk.current.chat.id
     window.desk.new_chat()
     window.show_page("jobs")

@@ -68,7 +68,7 @@ def test_gauges_and_bars_begin_where_lines_begin(qtbot) -> None:
     context = ContextBar()
     context.show_use(ContextUse(n_used=300, n_draft=0, n_ctx=1_000))
     times = PhaseBar()
-    times.show_phases((Phase("Prompt", 20.0, "selection"), Phase("Written", 80.0, "accent")), LIGHT)
+    times.show_phases((Phase("Prompt", 20.0, "selection"), Phase("Written", 80.0, "accent")))
     memory = StackedBar("Memory")
     memory.show_parts((BarPart("Weights", 3.0, "3 GB", "accent"), BarPart("Free", 7.0, "7 GB", "pressed")))
     depths = BarList("Depths")

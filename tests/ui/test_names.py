@@ -49,6 +49,6 @@ def test_every_control_has_a_name(qtbot, window: MainWindow, appearance: Appeara
     dialogs = [
         HubDialog(window.link, window),
         SettingsDialog(window.link, "ember-q8_0", window),
-        QuantiseDialog(window.link, "ember-q8_0", appearance.palette, window),
+        QuantiseDialog(window.link, "ember-q8_0", window),
     ]
     assert [one for root in (window, *dialogs) for one in nameless(root)] == []

@@ -40,7 +40,7 @@ def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, 
     link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)  # type: ignore[attr-defined]
     link.start()
     # Sent before the server is there: it waits.
-    window.desk.send("Tell me a story about a fox.")
+    window.desk.current.send("Tell me a story about a fox.")
     ends: list[object] = []
     window.desk.active.ended.connect(ends.append)
     qtbot.waitUntil(lambda: ends != [])
@@ -85,8 +85,8 @@ def _goes_on_after_a_message_that_is_too_long(qtbot, window: MainWindow) -> None
 
 def _stops_in_the_middle(qtbot, window: MainWindow) -> None:
     with qtbot.waitSignal(window.desk.current.grew):
-        window.desk.send("Count from one to a hundred.")
-    window.desk.stop()
+        window.desk.current.send("Count from one to a hundred.")
+    window.desk.current.stop()
     reply = window.desk.current.tree.path[-1]
     assert reply.status in (Status.STOPPED, Status.DONE)
     assert reply.timings is not None
@@ -133,8 +133,8 @@ def test_deep_shows_its_stages_and_spark_is_marked_and_redone(
     assert window.watch.state.spark == "ember-draft-q8_0"
     window.page.composer.speed.chosen.emit(Speed.DEEP)
     stages: list[str] = []
-    window.desk.send("What is a fox?")
-    stream = window.desk.current._running.stream  # type: ignore[union-attr]
+    window.desk.current.send("What is a fox?")
+    stream = window.desk.current.running.stream  # type: ignore[union-attr]
     stream.progressed.connect(lambda progress: stages.append(progress.stage))
     reply = ended(qtbot, window)
     assert (reply.status, reply.problem) == (Status.DONE, None)
@@ -158,7 +158,7 @@ def test_two_chats_and_two_racers_write_at_once(qtbot, window: MainWindow, api: 
     right = window.page
     right.choose_model("ember-draft-q8_0")
     for page in (left, right):
-        page.pane.send("Tell me a story about a fox.")
+        page.pane.current.send("Tell me a story about a fox.")
     qtbot.waitUntil(lambda: not window.desk.running)
     replies = [page.pane.current.tree.path[-1] for page in (left, right)]
     assert [(reply.status, reply.problem) for reply in replies] == [(Status.DONE, None)] * 2

@@ -20,6 +20,7 @@ from ui.gauges import faces
 from ui.gauges.sparkline import Sparkline
 from ui.gauges.speed_bar import LAST_REPLY, NOW, SpeedBar
 from ui.theme.appearance import ThemeChoice
+from ui.theme.colours import use_colours
 from ui.theme.tokens import DARK, Space
 from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
@@ -116,7 +117,7 @@ class TestBar:
         assert line.rates == [61.0, 125.0]
 
     def test_idle_is_grey_and_work_is_not(self, bar: SpeedBar) -> None:
-        bar.set_palette(DARK)
+        use_colours(DARK)
         accent = QColor(DARK.accent).name()
 
         def colours() -> set[str]:
@@ -130,7 +131,8 @@ class TestBar:
         assert accent not in colours()
 
     def test_after_a_reply_its_figures_stay_and_are_marked(self, bar: SpeedBar) -> None:
-        bar.set_palette(DARK)
+        use_colours(DARK)
+        bar.dress()
         bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
         assert bar.when.text() == NOW
         idle = Snapshot(n_cells_used=1_730, n_cells=4_096)
@@ -270,5 +272,5 @@ class TestWindow:
         window.page.composer.set_text("Go on.")
         window.page.composer.button.click()
         qtbot.waitUntil(lambda: pace(window) == LIVE_MS)
-        window.desk.stop()
+        window.desk.current.stop()
         qtbot.waitUntil(lambda: pace(window) == CALM_MS)

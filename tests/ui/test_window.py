@@ -489,8 +489,8 @@ def test_a_stopped_reply_has_the_figures_that_were_seen(qtbot, window: MainWindo
     say(qtbot, window, "Go on.")
     for n_pieces in (1, 2, 3):
         server.steps.release()
-        qtbot.waitUntil(lambda n=n_pieces: window.desk.current.text_of(window.desk.current.running_id) == "word " * n)
-    window.desk.stop()
+        qtbot.waitUntil(lambda n=n_pieces: (now := window.desk.current.running) and now.text == "word " * n)
+    window.desk.current.stop()
     server.steps.release(20)
     timings = window.desk.current.tree.path[-1].timings
     assert timings is not None

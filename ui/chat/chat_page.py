@@ -44,8 +44,9 @@ from ui.client.chat_records import ChatSettings, Message, Role, Status
 from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import COLUMN, TOP_BAR, Palette, Space
+from ui.theme.tokens import COLUMN, TOP_BAR, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import on_button
 from ui.widgets.growing_edit import PAGE_KEYS
@@ -143,10 +144,7 @@ class ChatPage(QWidget):
         self.stack.setMinimumHeight(1)  # in a low window it gives way before what is being written
         self.hint.setProperty("tone", "caption")
         self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._writing = QVBoxLayout()
-        self._writing.setSpacing(Space.XS + 2)
-        self._writing.addWidget(self.context_banner)
-        self._writing.addWidget(self.composer)
+        self._writing = fill(QVBoxLayout(), self.context_banner, self.composer, spacing=Space.XS + 2)
         foot = QGridLayout()
         foot.setContentsMargins(0, 0, 0, 0)
         # The hint stays in the middle, whatever is beside it.
@@ -187,12 +185,12 @@ class ChatPage(QWidget):
         self._keep.timeout.connect(self.keep_draft)
         self.composer.stopped.connect(self._on_stop)
         self.composer.speed.chosen.connect(self._on_speed_chosen)
-        self.transcript.regenerate.connect(self.pane.regenerate)
-        self.transcript.go_on.connect(self.pane.go_on)
+        self.transcript.regenerate.connect(partial(self._do, ChatSession.regenerate))
+        self.transcript.go_on.connect(partial(self._do, ChatSession.go_on))
         self.transcript.redo_in_full.connect(self._redo_in_full)
         self.transcript.ways_wanted.connect(self._on_ways_wanted)
         self.transcript.edited.connect(self._on_edited)
-        self.transcript.chosen.connect(self.pane.choose)
+        self.transcript.chosen.connect(partial(self._do, ChatSession.choose))
         self.transcript.link_chosen.connect(self._ask_about_link)
         self.transcript.left.connect(self.composer.setFocus)
         self.pane.current_changed.connect(self._show_conversation)
@@ -201,7 +199,7 @@ class ChatPage(QWidget):
         self.pane.grew.connect(self.transcript.append)
         self.pane.thought.connect(self.transcript.append_thought)
         self.pane.calls_changed.connect(self.transcript.show_calls)
-        self.transcript.call_answered.connect(self.pane.answer_call)
+        self.transcript.call_answered.connect(partial(self._do, ChatSession.answer_call))
         self.pane.ended.connect(self._on_ended)
         self.pane.running_changed.connect(self._on_running)
         self._watch.state_changed.connect(self._on_state)
@@ -217,17 +215,13 @@ class ChatPage(QWidget):
         self.summary.done.connect(self._on_summary)
         self.summary.failed.connect(self._on_no_summary)
 
+    def _do(self, act: Callable[..., None], *wish: object) -> None:
+        """Let the chat that is shown do what is wished for."""
+        act(self._conversation, *wish)
+
     def change_settings(self, settings: ChatSettings) -> None:
         """Ask differently in this chat from the next message on."""
         self._conversation.change_settings(settings)
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw everything for another palette; the tools have its style already."""
-        banners = (self.storage_banner, self.server_banner, self.context_banner)
-        parts = (self.picker, self.context_bar, *banners, self.welcome, self.composer)
-        for part in (self.sidebar_button, self.other_button, self.panel_button, self.close_button, *parts):
-            part.set_palette(palette)
-        self.transcript.restyle()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files anywhere on the page."""
@@ -304,7 +298,7 @@ class ChatPage(QWidget):
         hit = first_hit(tree.path, words)
         if hit is None and (other := first_hit(tree.messages, words)) is not None:
             hit = other
-            self.pane.choose(hit)
+            self._conversation.choose(hit)
         if hit is not None:
             self.transcript.show_hit(hit, words)
 
@@ -340,10 +334,9 @@ class ChatPage(QWidget):
         self.stack.setCurrentWidget(self.welcome if conversation.is_new else self.transcript)
         self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
         self._show_fit()
-        if conversation.running_id is not None:
-            text = conversation.text_of(conversation.running_id)
-            self.transcript.mark_drafted(conversation.running_id, conversation.live_drafted)
-            self.transcript.show_running(conversation.running_id, text, conversation.live_thoughts)
+        if (running := conversation.running) is not None:
+            self.transcript.mark_drafted(running.message.id, running.drafted)
+            self.transcript.show_running(running.message.id, running.text, running.thoughts)
 
     # What fits into the context.
 
@@ -497,11 +490,11 @@ class ChatPage(QWidget):
         if message.finish_reason == MODEL_GONE:
             names = [model.name for model in self._watch.models]
             others = [(on_button(name), partial(self._answer_by, name, message.id)) for name in names]
-            self._show_ways([*others, (tr("Try again"), partial(self.pane.regenerate, message.id))], button)
+            self._show_ways([*others, (tr("Try again"), partial(self._conversation.regenerate, message.id))], button)
             return
         question = message.parent_id
         sent = self._sent(self._conversation.tree.path_to(question))
-        ways = self._ways(sent, "", (), lambda: self.pane.regenerate(message.id))
+        ways = self._ways(sent, "", (), partial(self._conversation.regenerate, message.id))
         if question is not None:
             ways = [*self._ways_of_sent(self._conversation.tree[question]), *ways]
         view = self.transcript.view_of(question) if question is not None else None
@@ -511,7 +504,7 @@ class ChatPage(QWidget):
 
     def _answer_by(self, model: str, reply: int) -> None:
         self.choose_model(model)
-        self.pane.regenerate(reply)
+        self._conversation.regenerate(reply)
 
     def _enlarge(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
         self._enlarged = model if n_ctx is not None else ""
@@ -540,7 +533,8 @@ class ChatPage(QWidget):
         files = message.attachments if files is None else files
         before = self._sent(self._conversation.tree.path_to(message.parent_id))
         room = self._room_for(before, text, files)
-        self.sending.prepare(files, text, room, self._embedder(), partial(self.pane.edit, message_id, text))
+        done = partial(self._conversation.edit, message_id, text)
+        self.sending.prepare(files, text, room, self._embedder(), done)
 
     def _room_for(self, before: list[Message], text: str, files: tuple[Attachment, ...]) -> int:
         """Tokens that passages of files may take; a part of the context stays free for the reply."""
@@ -579,12 +573,12 @@ class ChatPage(QWidget):
             self.sending.cancel()
             self.composer.set_text(text)
         else:
-            self.pane.stop()
+            self._conversation.stop()
 
     def _send(self, text: str, files: tuple[Attachment, ...]) -> None:
         # What is sent is kept as a message: first that, then the draft is gone.
         was = self._draft_key
-        self.pane.send(text, files)
+        self._conversation.send(text, files)
         self.composer.shelf.show_attachments(())
         if was != self._draft_key and self._desk.drafts.pop(was, ""):
             self._desk.keep_draft(was, "")
@@ -594,7 +588,7 @@ class ChatPage(QWidget):
         self.composer.setFocus()
 
     def _redo_in_full(self, message_id: int) -> None:
-        self.pane.regenerate(message_id, Speed.STANDARD)
+        self._conversation.regenerate(message_id, Speed.STANDARD)
 
     def _on_ended(self, message: Message) -> None:
         self._show_fit()
@@ -612,21 +606,21 @@ class ChatPage(QWidget):
             self._live.stop()
 
     def _show_live(self) -> None:
-        conversation = self._conversation
-        if conversation.running_id is None:
+        running, now = self._conversation.running, self._conversation.clock()
+        if running is None:
             return
-        if conversation.live_ttft is not None:
+        if running.ttft is not None:
             self.picker.set_answered()
         self.transcript.show_live(
-            conversation.running_id,
-            conversation.live_rate,
-            conversation.live_ttft,
-            conversation.live_wait,
+            running.message.id,
+            running.rate.per_second(now),
+            running.ttft,
+            now - running.began,
             self._what_it_waits_for(),
-            conversation.live_progress,
+            running.progress,
         )
-        self.transcript.show_thinking(conversation.running_id, conversation.live_thinking)
-        self.transcript.show_answered_by(conversation.running_id, conversation.answered_by)
+        self.transcript.show_thinking(running.message.id, running.thinking(now))
+        self.transcript.show_answered_by(running.message.id, running.stream.answered_by)
 
     def _what_it_waits_for(self) -> str:
         if self.picker.is_loading:

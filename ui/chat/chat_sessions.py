@@ -72,35 +72,11 @@ class OpenChat(QObject):
         elif (found := self.desk.at_work(chat_id)) is not None:
             self._show(found)
         else:
-            self._archive.open_chat(chat_id, self._on_read)
-
-    def send(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
-        """Say ``text``, with files."""
-        self.current.send(text, attachments)
+            self._archive.ask(lambda store: store.whole_chat(chat_id), self._on_read, None)
 
     def stop(self) -> None:
         """End the running reply."""
         self.current.stop()
-
-    def regenerate(self, message_id: int, speed: Speed | None = None) -> None:
-        """Ask for another version of a reply, at another speed where one is given."""
-        self.current.regenerate(message_id, speed)
-
-    def go_on(self, message_id: int) -> None:
-        """Let the model continue a reply that was cut."""
-        self.current.go_on(message_id)
-
-    def edit(self, message_id: int, text: str, attachments: tuple[Attachment, ...] | None = None) -> None:
-        """Say something else in place of a message; None keeps its files."""
-        self.current.edit(message_id, text, attachments)
-
-    def choose(self, message_id: int) -> None:
-        """Show another version of a message."""
-        self.current.choose(message_id)
-
-    def answer_call(self, call_id: str, allow: bool, always: bool) -> None:
-        """Allow a call of a tool, this time or for good, or refuse it."""
-        self.current.answer_call(call_id, allow, always)
 
     def _show(self, session: ChatSession) -> None:
         left, self.current = self.current, session
@@ -215,14 +191,6 @@ class ChatSessions(QObject):
 
         self._archive.ask(made, opened, None)
 
-    def send(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
-        """Say ``text`` in the chat that is used, with files."""
-        self.active.send(text, attachments)
-
-    def stop(self) -> None:
-        """End the running reply of the chat that is used."""
-        self.active.stop()
-
     @property
     def words(self) -> str:
         """What is searched for, "" where nothing is."""
@@ -248,7 +216,7 @@ class ChatSessions(QObject):
         for session in self._sessions():
             if session.chat.id == chat_id:
                 session.rename(title)
-        self._archive.rename(chat_id, title)
+        self._archive.write(lambda store: store.rename(chat_id, title))
         self.list_soon()
 
     def show_archive(self, is_wanted: bool) -> None:
@@ -258,24 +226,24 @@ class ChatSessions(QObject):
 
     def pin(self, chat_id: int, is_pinned: bool) -> None:
         """Keep a chat above the others, or no longer."""
-        self._archive.pin(chat_id, is_pinned)
+        self._archive.write(lambda store: store.pin(chat_id, is_pinned))
         self._ask_for_list()
 
     def archive(self, chat_id: int, is_archived: bool) -> None:
         """Put a chat into the archive, or take it out."""
-        self._archive.put_away(chat_id, is_archived)
+        self._archive.write(lambda store: store.put_away(chat_id, is_archived))
         self._ask_for_list()
         if is_archived:
             self.put_away.emit(chat_id)
 
     def move(self, chat_id: int, folder: str) -> None:
         """Put a chat into a folder; "" takes it out."""
-        self._archive.move(chat_id, folder)
+        self._archive.write(lambda store: store.move(chat_id, folder))
         self._ask_for_list()
 
     def rename_folder(self, folder: str, name: str) -> None:
         """Give a folder another name; "" takes its chats out."""
-        self._archive.rename_folder(folder, name)
+        self._archive.write(lambda store: store.rename_folder(folder, name))
         self._ask_for_list()
 
     def delete(self, chat_id: int) -> None:
@@ -287,32 +255,33 @@ class ChatSessions(QObject):
             if pane.current is session:
                 pane.new_chat()
         self._deleted = (chat_id, session)
-        self._archive.delete(chat_id, now_ms())
+        now = now_ms()
+        self._archive.write(lambda store: store.delete(chat_id, now))
         self._ask_for_list()
         self.deleted.emit(session.chat.title if session is not None else "")
 
     def undo_delete(self) -> None:
         """Bring back the chat that was deleted last."""
         if self._deleted is not None:
-            self._archive.restore(self._deleted[0])
-            self._deleted = None
+            (chat_id, _), self._deleted = self._deleted, None
+            self._archive.write(lambda store: store.restore(chat_id))
             self._ask_for_list()
 
     def keep_draft(self, chat_id: int, text: str) -> None:
         """Keep what was written in a chat and not sent."""
-        self._archive.save_draft(chat_id, text)
+        self._archive.write(lambda store: store.save_draft(chat_id, text))
 
     def read_drafts(self, then: Callable[[dict[int, str]], None]) -> None:
         """Ask by chat for what was written and not sent."""
-        self._archive.drafts(then)
+        self._archive.ask(ChatStore.drafts, then, dict[int, str]())
 
     def keep_draft_attachments(self, chat_id: int, files: tuple[Attachment, ...]) -> None:
         """Keep the files that were attached in a chat and not sent."""
-        self._archive.save_draft_attachments(chat_id, files)
+        self._archive.write(lambda store: store.save_draft_attachments(chat_id, files))
 
     def read_draft_attachments(self, then: Callable[[dict[int, tuple[Attachment, ...]]], None]) -> None:
         """Ask by chat for the files that were attached and not sent."""
-        self._archive.draft_attachments(then)
+        self._archive.ask(ChatStore.draft_attachments, then, dict[int, tuple[Attachment, ...]]())
 
     def use_tools(self, tools: ToolBox) -> None:
         """Offer the tools of this box in all chats."""
@@ -366,18 +335,16 @@ class ChatSessions(QObject):
 
     def _ask_for_list(self) -> None:
         self._list_timer.stop()
-        words, is_archive = self._words, self._shows_archive
+        words, is_archive, limit = self._words, self._shows_archive, self._limit
 
         def listed(chats: list[ChatSummary]) -> None:
             if (words, is_archive) == (self._words, self._shows_archive):
                 self.listed.emit(chats, words)
 
-        if words:
-            self._archive.search(words, listed)
-        elif is_archive:
-            self._archive.archived(listed)
-        else:
-            self._archive.chats(listed, self._limit)
+        def look(store: ChatStore) -> list[ChatSummary]:
+            return store.search(words) if words else store.archived() if is_archive else store.chats(limit)
+
+        self._archive.ask(look, listed, list[ChatSummary]())
 
 
 def _answered(question: str, answer: dict[str, Any], ids: Ids) -> tuple[Chat, tuple[Message, Message]]:

@@ -13,7 +13,7 @@ from ui.chat.speed_picker import SpeedPicker
 from ui.language import tr
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import file_dialog, style_as
@@ -99,15 +99,6 @@ class Composer(QFrame):
     def set_running(self, is_running: bool) -> None:
         """Offer to stop instead of to send."""
         self._is_running = is_running
-        self._show_button()
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the buttons for another palette."""
-        self.button.set_palette(palette)
-        self.speed.set_palette(palette)
-        self.attach.set_palette(palette)
-        self.prompts.set_palette(palette)
-        self.shelf.set_palette(palette)
         self._show_button()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 from models.formatting.figures import count
 from ui.chat.context_use import ContextUse
 from ui.language import tr
+from ui.theme.colours import colours
 from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
+from ui.theme.tokens import Corner, Space, Type
 from ui.widgets.elided_label import draw_line
 
 _TRACK = 56  # pixels of the bar beside its words
@@ -23,7 +24,7 @@ class ContextBar(QAbstractButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._palette, self.use = LIGHT, ContextUse()
+        self.use = ContextUse()
         self.setObjectName("contextBar")
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -57,12 +58,6 @@ class ContextBar(QAbstractButton):
         self.updateGeometry()
         self.update()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw in other colours."""
-        self._palette = palette
-        self.updateGeometry()
-        self.update()
-
     def sizeHint(self) -> QSize:
         """Room for the bar and its words."""
         font = QFont(self.font())
@@ -75,7 +70,7 @@ class ContextBar(QAbstractButton):
         """Draw the shares and the words."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        palette, use, direction, whole = self._palette, self.use, self.layoutDirection(), QRectF(self.rect())
+        palette, use, direction, whole = colours(), self.use, self.layoutDirection(), QRectF(self.rect())
         track = QRectF(Space.XS, (self.height() - _LINE) / 2, scaled(_TRACK), _LINE)
         rounded = QPainterPath()
         rounded.addRoundedRect(visual_rect(direction, whole, track), _LINE / 2, _LINE / 2)

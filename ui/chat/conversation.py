@@ -84,8 +84,8 @@ class ChatSession(QObject):
         super().__init__(parent)
         self.chat = chat
         self.tree = tree
-        self._api, self._archive, self._ids, self._clock = api, archive, ids, clock
-        self._running: _Running | None = None
+        self._api, self._archive, self._ids, self.clock = api, archive, ids, clock
+        self.running: RunningReply | None = None  # the reply that comes in
         self.tools: ToolBox | None = None
         self._calls: CallRound | None = None
         self._asked = chat.settings  # the settings of the running reply
@@ -100,58 +100,17 @@ class ChatSession(QObject):
     @property
     def is_running(self) -> bool:
         """True while a reply comes in."""
-        return self._running is not None
+        return self.running is not None
 
     @property
     def running_id(self) -> int | None:
         """The id of the reply that comes in."""
-        return None if self._running is None else self._running.message.id
-
-    @property
-    def live_rate(self) -> float:
-        """Tokens per second of the running reply over the last second."""
-        return 0.0 if self._running is None else self._running.rate.per_second(self._clock())
+        return None if self.running is None else self.running.message.id
 
     @property
     def live_ttft(self) -> float | None:
         """Seconds from sending to the first text of the running reply; None before it came."""
-        return None if self._running is None else self._running.ttft
-
-    @property
-    def live_wait(self) -> float:
-        """Seconds since the running reply was asked for."""
-        return 0.0 if self._running is None else self._clock() - self._running.began
-
-    @property
-    def live_progress(self) -> DeepProgress | None:
-        """How far the stages of a deep reply are; None for others."""
-        return None if self._running is None else self._running.progress
-
-    @property
-    def answered_by(self) -> str | None:
-        """The small model that gives the running reply, None where it is the full one."""
-        return None if self._running is None else self._running.stream.answered_by
-
-    @property
-    def live_thinking(self) -> float | None:
-        """Seconds for which the running reply was thought over, so far; None where it was not."""
-        return None if self._running is None else self._running.thinking(self._clock())
-
-    @property
-    def live_drafted(self) -> list[tuple[int, int]]:
-        """The spans of the running reply that were drafted, where that is asked for."""
-        return [] if self._running is None else self._running.drafted
-
-    @property
-    def live_thoughts(self) -> str:
-        """What the running reply was thought over with so far."""
-        return "" if self._running is None else self._running.thoughts
-
-    def text_of(self, message_id: int) -> str:
-        """Return the text of a message, for a running reply all that came so far."""
-        if self._running is not None and self._running.message.id == message_id:
-            return self._running.text
-        return self.tree[message_id].content
+        return None if self.running is None else self.running.ttft
 
     def send(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Say ``text`` at the end of the shown branch and let the model answer."""
@@ -220,14 +179,14 @@ class ChatSession(QObject):
 
     def stop(self) -> None:
         """End the running reply; what came so far stays."""
-        if self._calls is not None and self._running is not None:
+        if self._calls is not None and self.running is not None:
             self._calls.stop()
             self._end_calls()
-            self._running.ttft = None  # what was seen is in the figures of the message
+            self.running.ttft = None  # what was seen is in the figures of the message
             self._end(status=Status.STOPPED)
             return
-        if self._running is not None:
-            self._running.stream.cancel()
+        if self.running is not None:
+            self.running.stream.cancel()
 
     def change_settings(self, settings: ChatSettings) -> None:
         """Ask differently from the next message on."""
@@ -260,7 +219,7 @@ class ChatSession(QObject):
 
     def _follow(self, message: Message, body: dict[str, Any]) -> None:
         stream = self._api.chat(body)
-        self._running = _Running(message, stream, self._clock())
+        self.running = RunningReply(message, stream, self.clock())
         stream.drafted.connect(self._on_drafted)
         stream.text.connect(self._on_text)
         stream.thought.connect(self._on_thought)
@@ -282,9 +241,9 @@ class ChatSession(QObject):
 
     # Calls of tools.
 
-    def _begin_calls(self, running: _Running, box: ToolBox, end: ReplyEnd) -> None:
+    def _begin_calls(self, running: RunningReply, box: ToolBox, end: ReplyEnd) -> None:
         self._save_timer.stop()
-        message = replace(running.so_far(self._clock()), timings=running.with_earlier(end.timings))
+        message = replace(running.so_far(self.clock()), timings=running.with_earlier(end.timings))
         n_rounds = len({call.round for call in message.calls})
         made = tuple(
             ToolCall(f"{n_rounds}-{at}-{call.id}", call.name, call.arguments, at=len(message.content), round=n_rounds)
@@ -295,13 +254,13 @@ class ChatSession(QObject):
         calls.ended.connect(lambda: self._after_calls(running, n_rounds + 1))
         calls.start()
 
-    def _on_calls(self, running: _Running, message: Message) -> None:
+    def _on_calls(self, running: RunningReply, message: Message) -> None:
         running.message = message
         self.tree.replace(message)
         self._archive.save_message(message)
         self.calls_changed.emit(message)
 
-    def _after_calls(self, running: _Running, n_rounds: int) -> None:
+    def _after_calls(self, running: RunningReply, n_rounds: int) -> None:
         self._end_calls()
         running.stream.deleteLater()
         message = running.message
@@ -322,32 +281,32 @@ class ChatSession(QObject):
             self._calls.answer(call_id, allow, always)
 
     def _on_text(self, text: str, n_tokens: int) -> None:
-        running = self._running
+        running = self.running
         if running is None:
             return
-        now = self._clock()
+        now = self.clock()
         running.take(text, n_tokens, now)
         self.grew.emit(running.message.id, text)
 
     def _on_drafted(self, spans: list[tuple[int, int]]) -> None:
-        if self._running is not None:
-            found = self._running.mark(spans)
-            self.drafted.emit(self._running.message.id, found)
+        if self.running is not None:
+            found = self.running.mark(spans)
+            self.drafted.emit(self.running.message.id, found)
 
     def _on_thought(self, text: str, n_tokens: int) -> None:
-        running = self._running
+        running = self.running
         if running is None:
             return
-        running.think(text, n_tokens, self._clock())
+        running.think(text, n_tokens, self.clock())
         self.thought.emit(running.message.id, text)
 
     def _on_progress(self, progress: DeepProgress) -> None:
-        if self._running is not None:
-            self._running.progress = progress
+        if self.running is not None:
+            self.running.progress = progress
 
     def _on_finished(self, end: ReplyEnd) -> None:
-        if end.calls and self.tools is not None and self._running is not None:
-            self._begin_calls(self._running, self.tools, end)
+        if end.calls and self.tools is not None and self.running is not None:
+            self._begin_calls(self.running, self.tools, end)
             return
         self._end(status=Status.DONE, finish_reason=end.finish_reason, timings=end.timings)
 
@@ -358,15 +317,15 @@ class ChatSession(QObject):
         self._end(status=Status.STOPPED)
 
     def _end(self, **how: Any) -> None:
-        running = self._running
+        running = self.running
         if running is None:
             return
-        self._running = None
+        self.running = None
         self._save_timer.stop()
         running.stream.deleteLater()
         # Who leaves before the end gets no receipt of the server: the figures are then those that were seen here.
-        how["timings"] = running.with_earlier(how.get("timings") or running.seen(self._clock()))
-        message = replace(running.so_far(self._clock()), answered_by=running.stream.answered_by, **how)
+        how["timings"] = running.with_earlier(how.get("timings") or running.seen(self.clock()))
+        message = replace(running.so_far(self.clock()), answered_by=running.stream.answered_by, **how)
         self.tree.replace(message)
         self._archive.save_message(message)
         self._save_chat()
@@ -374,10 +333,10 @@ class ChatSession(QObject):
         self.running_changed.emit(False)
 
     def _save_running(self) -> None:
-        running = self._running
+        running = self.running
         if running is not None and running.has_unsaved:
             running.has_unsaved = False
-            self._archive.save_message(running.so_far(self._clock()))
+            self._archive.save_message(running.so_far(self.clock()))
 
     def _save_chat(self, touch: bool = True) -> None:
         updated = now_ms() if touch else self.chat.updated_ms
@@ -386,8 +345,8 @@ class ChatSession(QObject):
         self.saved.emit(self.chat)
 
 
-class _Running:
-    """The reply that comes in."""
+class RunningReply:
+    """A reply that comes in, and what is measured of it meanwhile."""
 
     def __init__(self, message: Message, stream: ReplyStream, began: float) -> None:
         self.message, self.stream, self.began = message, stream, began

@@ -13,9 +13,10 @@ from models.formatting.safe_text import one_line
 from ui.client.api import ServerState
 from ui.client.server_watch import ModelChoice
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import against_reading
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import open_menu
@@ -27,7 +28,7 @@ TOY_NOTE = tr(
 )
 
 
-class ModelPicker(QWidget):
+class ModelPicker(Dressed, QWidget):
     """Shows the model of the chat and lets another be chosen."""
 
     chosen = Signal(str)
@@ -77,6 +78,7 @@ class ModelPicker(QWidget):
         row.addWidget(self.cancel)
         row.addStretch(1)
         self._show()
+        self.dress()
 
     @property
     def shown_model(self) -> str | None:
@@ -129,9 +131,9 @@ class ModelPicker(QWidget):
         is_awaited = is_beside and self._is_asked and not self._has_answered
         return self.remote is None and (self._state.phase == "loading" or is_awaited)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the arrow for another palette."""
-        set_icon(self.button, "down", palette.muted, size=14)
+    def dress(self) -> None:
+        """Draw the arrow."""
+        set_icon(self.button, "down", colours().muted, size=14)
 
     def _show(self) -> None:
         name = self.shown_model

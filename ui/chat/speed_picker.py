@@ -6,16 +6,17 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QToolBut
 
 from ui.client.speeds import CHOICE_OF, CHOICES, Speed, SpeedChoice
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap, set_icon
 from ui.theme.layouts import against_reading
 from ui.theme.text_size import scaled
-from ui.theme.tokens import AROUND_ICON, ICON, LIGHT, Palette, Space
+from ui.theme.tokens import AROUND_ICON, ICON, Space
 from ui.widgets.page_layout import plain_label
 
 CARD_WIDTH, MARK = 340, 16
 
 
-class SpeedPicker(QToolButton):
+class SpeedPicker(Dressed, QToolButton):
     """Shows the speed of the chat and lets another be chosen."""
 
     chosen = Signal(object)  # Speed
@@ -24,7 +25,6 @@ class SpeedPicker(QToolButton):
         super().__init__(parent)
         self.speed = Speed.AUTO
         self._no_spark = ""
-        self._palette = LIGHT
         self.setProperty("kind", "speed")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.setLayoutDirection(against_reading())
@@ -34,6 +34,7 @@ class SpeedPicker(QToolButton):
         self.card = SpeedCard(self)
         self.card.chosen.connect(self._on_chosen)
         self.show_speed(Speed.AUTO)
+        self.dress()
 
     def show_speed(self, speed: Speed) -> None:
         """Show the speed of another chat."""
@@ -47,16 +48,15 @@ class SpeedPicker(QToolButton):
         """Say why Spark cannot be chosen; "" where it can."""
         self._no_spark = reason
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the arrow for another palette."""
-        self._palette = palette
-        set_icon(self, "down", palette.muted, size=12)
+    def dress(self) -> None:
+        """Draw the arrow."""
+        set_icon(self, "down", colours().muted, size=12)
         # As high as the buttons beside it.
         self.setFixedHeight(scaled(ICON) + AROUND_ICON)
 
     def open(self) -> None:
         """Show the choices above the button."""
-        self.card.fill(self.speed, self._no_spark, self._palette, self.devicePixelRatioF())
+        self.card.fill(self.speed, self._no_spark, self.devicePixelRatioF())
         window = self.window()
         self.card.fit(min(scaled(CARD_WIDTH), window.width() - 2 * Space.S))
         beside = 0 if QGuiApplication.isRightToLeft() else self.width() - self.card.width()  # their ends in one line
@@ -88,10 +88,10 @@ class SpeedCard(QFrame):
             column.addWidget(row)
             row.clicked.connect(lambda checked=False, speed=speed: self._on_row(speed))
 
-    def fill(self, shown: Speed, no_spark: str, palette: Palette, ratio: float) -> None:
+    def fill(self, shown: Speed, no_spark: str, ratio: float) -> None:
         """Mark what is chosen, and what cannot be."""
         for speed, row in self.rows.items():
-            row.set_mark(pixmap("check", palette.accent, MARK, ratio) if speed is shown else None)
+            row.set_mark(pixmap("check", colours().accent, MARK, ratio) if speed is shown else None)
         self.rows[Speed.SPARK].set_problem(no_spark)
 
     def fit(self, width: int) -> None:

@@ -24,9 +24,10 @@ from ui.client.chat_records import ChatSettings
 from ui.client.server_watch import ModelChoice
 from ui.client.speeds import CHOICES, Speed
 from ui.language import tr
+from ui.theme.colours import Dressed
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import PANEL, TOP_BAR, Palette, Space
+from ui.theme.tokens import PANEL, TOP_BAR, Space
 from ui.widgets.fields import ChoiceField, DecimalField, NoWheelSlider, WholeField
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.page_layout import ScrollColumn, plain_label
@@ -76,7 +77,7 @@ DIALS = (
 )
 
 
-class TuningPanel(QFrame):
+class TuningPanel(Dressed, QFrame):
     """Edits the settings of one chat."""
 
     changed = Signal(object)  # ChatSettings
@@ -112,7 +113,6 @@ class TuningPanel(QFrame):
         self.prompt.setPlaceholderText(tr("How should the model behave?"))
         self.prompt.setAccessibleName(tr("System prompt"))
         self.prompt.setTabChangesFocus(True)
-        self.prompt.setFixedHeight(PROMPT_HEIGHT)
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self._typing.timeout.connect(self._read)
         self.prompt.textChanged.connect(self._typing.start)
@@ -129,6 +129,7 @@ class TuningPanel(QFrame):
         self.seed.valueChanged.connect(lambda value: self._read())
         self._lay_out()
         self.show_settings(self._settings)
+        self.dress()
 
     def _lay_out(self) -> None:
         title = QLabel(tr("Chat settings"))
@@ -226,9 +227,8 @@ class TuningPanel(QFrame):
             # Names are measured in whole pixels and laid out in parts of them.
             field.setFixedWidth(min(scaled(NUMBER_WIDTH), room - Space.S - 2))
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icon for another palette, and leave room for text of another size."""
-        self.close_button.set_palette(palette)
+    def dress(self) -> None:
+        """Leave room for the text."""
         self.prompt.setFixedHeight(scaled(PROMPT_HEIGHT))
         for row in self.rows.values():
             row.field.setFixedWidth(scaled(DIAL_WIDTH))

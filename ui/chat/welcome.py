@@ -7,9 +7,10 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import STRETCH, fill
-from ui.theme.tokens import COLUMN, Palette, Space
+from ui.theme.tokens import COLUMN, Space
 from ui.widgets.page_layout import ScrollColumn
 
 TOY_EXAMPLES = (
@@ -34,7 +35,7 @@ TWO_COLUMNS = 560
 LOW = 380  # below this height the greeting is all there is room for above the examples
 
 
-class Welcome(ScrollColumn):
+class Welcome(Dressed, ScrollColumn):
     """Greets, and offers examples that can be sent with one click."""
 
     tried = Signal(str)
@@ -65,9 +66,7 @@ class Welcome(ScrollColumn):
         self.models.clicked.connect(self.models_wanted)
         self.models.hide()
         column = fill(QVBoxLayout(body), (STRETCH, 2), self.mark)
-        column.addSpacing(Space.S)
-        column.addWidget(title)
-        column.addSpacing(Space.S)
+        fill(column, Space.S, title, Space.S)
         note_row = QGridLayout()
         note_row.addWidget(self.note, 0, 0)
         column.addLayout(note_row)
@@ -81,6 +80,7 @@ class Welcome(ScrollColumn):
         self._n_columns = 0
         self._is_toy: bool | None = None
         self.set_toy(False)
+        self.dress()
 
     def set_toy(self, is_toy: bool) -> None:
         """Say whether the model is only a toy, and offer what it can do."""
@@ -109,10 +109,10 @@ class Welcome(ScrollColumn):
             card.show()
         self._fit()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette, and leave room for text of another size."""
+    def dress(self) -> None:
+        """Draw the mark, and leave room for the text."""
         self._fit()
-        self.mark.setPixmap(pixmap("stream", palette.accent, 44, self.devicePixelRatioF()))
+        self.mark.setPixmap(pixmap("stream", colours().accent, 44, self.devicePixelRatioF()))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Leave room for what has grown in it."""

@@ -15,7 +15,7 @@ from ui.commands.command import Command, ranked
 from ui.language import tr
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.page_layout import announce
 from ui.widgets.row_list import ListRow, RowList
 
@@ -102,10 +102,6 @@ class CommandPalette(QFrame):
             self._commands, self._found = [], []
             if before is not None and before.isVisible():
                 before.setFocus()
-
-    def set_palette(self, palette: Palette) -> None:
-        """Paint in another palette."""
-        self.list.set_palette(palette)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Let the field's keys walk through the list, and stay in the middle of the window."""

@@ -7,9 +7,10 @@ from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetrics, QKeyEvent, Q
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from ui.gauges.faces import NOTHING, GaugeFace
+from ui.theme.colours import colours
 from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Corner, Palette, Type
+from ui.theme.tokens import Corner, Type
 from ui.widgets.elided_label import direction_of
 
 _LINE = 3
@@ -27,8 +28,7 @@ class Gauge(QWidget):
         super().__init__(parent)
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._palette, self._is_idle = LIGHT, True
-        self._widest = widest
+        self._widest, self._is_idle = widest, True
         self.face = GaugeFace(NOTHING, widest.unit, lead=widest.lead)
 
     def show_face(self, face: GaugeFace, is_idle: bool) -> None:
@@ -67,12 +67,6 @@ class Gauge(QWidget):
         super().focusOutEvent(event)
         self.update()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw in other colours."""
-        self._palette = palette
-        self.updateGeometry()
-        self.update()
-
     def sizeHint(self) -> QSize:
         """Room for the widest face."""
         strong, quiet = QFontMetrics(self._font(True)), QFontMetrics(self._font(False))
@@ -91,15 +85,15 @@ class Gauge(QWidget):
         self._paint_words(painter)
         self._paint_line(painter)
         if self.hasFocus():
-            painter.setPen(QPen(QColor(self._palette.focus), 1))
+            painter.setPen(QPen(QColor(colours().focus), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), Corner.S, Corner.S)
         painter.end()
 
     def _paint_words(self, painter: QPainter) -> None:
         strong, quiet = self._font(True), self._font(False)
-        value_colour = self._palette.muted if self._is_idle else self._palette.text
-        face, muted = self.face, self._palette.muted
+        value_colour = colours().muted if self._is_idle else colours().text
+        face, muted = self.face, colours().muted
         words = [(face.lead, quiet, muted), (face.value, strong, value_colour), (face.unit, quiet, muted)]
         parts = [(*word, QFontMetrics(word[1]).horizontalAdvance(word[0])) for word in words if word[0]]
         gap = QFontMetrics(quiet).horizontalAdvance(" ")
@@ -120,8 +114,8 @@ class Gauge(QWidget):
     def _paint_line(self, painter: QPainter) -> None:
         top, width = float(self.height() - _LINE), float(self.width())
         painter.setPen(Qt.PenStyle.NoPen)
-        track = QColor(self._palette.pressed)
-        fill = QColor(self._palette.muted if self._is_idle else self._palette.accent)
+        track = QColor(colours().pressed)
+        fill = QColor(colours().muted if self._is_idle else colours().accent)
         face = self.face
         if face.n_segments:
             each = (width - _BETWEEN_SEGMENTS * (face.n_segments - 1)) / face.n_segments

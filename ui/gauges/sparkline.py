@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from models.formatting.figures import speed
 from ui.language import tr
+from ui.theme.colours import colours
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Palette
 
 WIDTH, HEIGHT = 84, 18
 SECONDS = 60.0
@@ -27,7 +27,7 @@ class Sparkline(QWidget):
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._clock, self._palette = clock, LIGHT
+        self._clock = clock
         self._marks: deque[tuple[float, float]] = deque()
         self.setAccessibleName(tr("Speed of the last minute"))
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -55,12 +55,6 @@ class Sparkline(QWidget):
             self.setAccessibleDescription(words)
             self.update()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw in other colours."""
-        self._palette = palette
-        self.updateGeometry()
-        self.update()
-
     def sizeHint(self) -> QSize:
         """The same in every state, so that nothing moves."""
         return QSize(scaled(WIDTH), scaled(HEIGHT))
@@ -73,7 +67,7 @@ class Sparkline(QWidget):
         """Draw the line above a faint base."""
         painter = QPainter(self)
         base, width = self.height() - 1.0, float(self.width())
-        painter.setPen(QPen(QColor(self._palette.pressed), 1))
+        painter.setPen(QPen(QColor(colours().pressed), 1))
         painter.drawLine(QPointF(0, base), QPointF(width, base))
         fastest = max(self.rates, default=0.0)
         if fastest <= 0:
@@ -86,7 +80,7 @@ class Sparkline(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setClipRect(self.rect())
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(self._palette.accent_soft))
+        painter.setBrush(QColor(colours().accent_soft))
         painter.drawPolygon(QPolygonF([QPointF(points[0].x(), base), *points, QPointF(points[-1].x(), base)]))
-        painter.setPen(QPen(QColor(self._palette.accent), 1))
+        painter.setPen(QPen(QColor(colours().accent), 1))
         painter.drawPolyline(QPolygonF(points))

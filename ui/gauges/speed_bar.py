@@ -14,9 +14,10 @@ from ui.gauges.faces import GaugeFace
 from ui.gauges.gauge import Gauge
 from ui.gauges.sparkline import Sparkline
 from ui.language import tr
+from ui.theme.colours import Dressed
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LINE, Palette, Space
+from ui.theme.tokens import LINE, Space
 
 HEIGHT = 36
 _SIDE = Space.L  # where the icons of the pages above begin and end
@@ -24,7 +25,7 @@ _ROOMY = 700
 NOW, LAST_REPLY, IDLE = tr("Now"), tr("Last reply"), tr("Idle")
 
 
-class SpeedBar(QFrame):
+class SpeedBar(Dressed, QFrame):
     """Five gauges and the line of the last minute, fed with the server's states.
 
     An idle engine's gauges show the last reply, grey and marked as such.
@@ -84,14 +85,12 @@ class SpeedBar(QFrame):
         for gauge, face in zip(self.gauges, faces_shown, strict=True):
             gauge.show_face(face, now.is_idle)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw in other colours, or in another size."""
+    def dress(self) -> None:
+        """Leave room for the text."""
         self.when.ensurePolished()
         # Room for the widest words, so that nothing moves when work begins or ends.
         width = max(self.when.fontMetrics().horizontalAdvance(words) for words in (NOW, LAST_REPLY, IDLE))
         self.when.setFixedSize(width, self.speed.sizeHint().height())
-        for gauge in (*self.gauges, self.minute):
-            gauge.set_palette(palette)
         self.setFixedHeight(self._height)
         self._leave_out()
 

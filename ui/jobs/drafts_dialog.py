@@ -29,9 +29,7 @@ class DraftsDialog(ReadingDialog):
             label.setProperty("tone", "section")
             view.setAccessibleName(name)
             view.set_text(text)
-            inside.addWidget(label)
-            inside.addWidget(view)
-            inside.addSpacing(Space.L)
+            fill(inside, label, view, Space.L)
             self.views.append(view)
         inside.addStretch()
 

@@ -25,8 +25,9 @@ from ui.client.server_watch import ServerWatch
 from ui.client.speeds import STAGES, DeepProgress, DeepReceipt, deep_progress, share_of
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
 from ui.language import of_data, tr
+from ui.theme.colours import Dressed
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.page_layout import PageColumn, ProblemLabel, announce, ask_first, file_dialog, plain_label, style_as
 
@@ -61,7 +62,7 @@ DEEP = tr(
 )
 
 
-class JobsPage(PageColumn):
+class JobsPage(Dressed, PageColumn):
     """Looks at the server's batches each second while it is seen; files can be dropped anywhere on it."""
 
     chat_wanted = Signal(str, object, str)  # a question, the server's answer, the job
@@ -85,11 +86,8 @@ class JobsPage(PageColumn):
         self.choose = QPushButton(tr("Choose a file…"))
         self.choose.setToolTip(tr("Choose a .jsonl file; one can also be dropped anywhere on this page"))
         self.choose.clicked.connect(self._on_choose)
-        row = QHBoxLayout()
-        row.addWidget(self.choose)
         self.drop_hint = plain_label(DROP, "caption")
-        row.addWidget(self.drop_hint, 1)
-        section.addLayout(row)
+        section.addLayout(fill(QHBoxLayout(), self.choose, (self.drop_hint, 1)))
         section = self.add_section(tr("A hard question"), DEEP)
         self.question = QPlainTextEdit()
         self.question.setProperty("kind", "field")
@@ -100,9 +98,7 @@ class JobsPage(PageColumn):
         self.ask = QPushButton(tr("Answer it deeply"))
         self.ask.setToolTip(tr("Answer this question in the background"))
         self.ask.clicked.connect(self._on_ask)
-        foot = QHBoxLayout()
-        foot.addWidget(self.ask)
-        foot.addStretch()
+        foot = fill(QHBoxLayout(), self.ask, STRETCH)
         self.question_problem = ProblemLabel()
         for part in (self.question, self.question_problem):
             section.addWidget(part)
@@ -114,9 +110,10 @@ class JobsPage(PageColumn):
         self._timer = QTimer(self, interval=LOOK_MS)
         self._timer.timeout.connect(self.look)
         api.connected.connect(self.look)
+        self.dress()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw in another size."""
+    def dress(self) -> None:
+        """Leave room for three lines of the question."""
         self.question.setFixedHeight(scaled(QUESTION_HEIGHT))
 
     def showEvent(self, event: QShowEvent) -> None:

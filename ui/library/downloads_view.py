@@ -23,7 +23,7 @@ from ui.language import tr
 from ui.library.labels import download_line, share, size
 from ui.library.quantise_rows import QuantiseRows
 from ui.theme.layouts import STRETCH, fill
-from ui.theme.tokens import LIGHT, Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.icon_button import IconButton, TextButton
@@ -117,11 +117,6 @@ class DownloadRow(QFrame):
         for button in (self.up, self.down):
             button.setVisible(not self._is_alone and self.download.phase is not DownloadPhase.DONE)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icons for another palette."""
-        for button in (self.up, self.down, self.toggle, self.cancel):
-            button.set_palette(palette)
-
     def _on_use(self) -> None:
         # It comes up where "Pause" was: who meant that does not want another model.
         if time.monotonic() - self._arrived > UNMEANT_SECONDS:
@@ -144,7 +139,7 @@ class DownloadsView(QWidget):
 
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._link, self._palette = link, LIGHT
+        self._link = link
         self.setAccessibleName(tr("Downloads"))
         self.rows: dict[int, DownloadRow] = {}
         self._shown: tuple[Download, ...] = ()
@@ -210,18 +205,8 @@ class DownloadsView(QWidget):
     def _show_others(self) -> None:
         self.show_downloads(self._shown)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        self._palette = palette
-        self.banner.set_palette(palette)
-        self.copies.set_palette(palette)
-        self.state.set_palette(palette)
-        for row in self.rows.values():
-            row.set_palette(palette)
-
     def _make(self, download: Download) -> DownloadRow:
         row = DownloadRow(download)
-        row.set_palette(self._palette)
         row.pause_wanted.connect(lambda number: self._ask(ask.PauseDownload(number)))
         row.resume_wanted.connect(lambda number: self._ask(ask.ResumeDownload(number)))
         row.cancel_wanted.connect(self._on_cancel)

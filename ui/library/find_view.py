@@ -28,9 +28,10 @@ from ui.client.library_link import LibraryLink
 from ui.language import day, of_data, tr
 from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import against_reading, fill
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.fields import SearchField
 from ui.widgets.page_layout import announce
@@ -50,7 +51,7 @@ ORDERS = {
 }
 
 
-class FindView(QWidget):
+class FindView(Dressed, QWidget):
     """Searches, shows a repository, and asks for downloads."""
 
     downloads_wanted = Signal()
@@ -86,6 +87,7 @@ class FindView(QWidget):
         self._lay_out()
         self._connect_signals()
         self._show_order()
+        self.dress()
         self.look()
 
     def _lay_out(self) -> None:
@@ -137,12 +139,9 @@ class FindView(QWidget):
         else:
             self._show_curated()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        for part in (self.list, self.state, self.pane):
-            part.set_palette(palette)
-        self.field.set_palette(palette)
-        set_icon(self.order, "down", palette.muted, size=12)
+    def dress(self) -> None:
+        """Draw the arrow of the order."""
+        set_icon(self.order, "down", colours().muted, size=12)
 
     # The list.
 

@@ -35,7 +35,7 @@ from ui.language import of_data, tr
 from ui.library.labels import about, download_line, joined, share, size
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import ProgressLine, announce, file_dialog, style_as
@@ -108,14 +108,8 @@ class FirstStart(QFrame):
             offer.hide()
         foot = fill(QHBoxLayout(), (self.note, 1), self.file, self.more)
         column = fill(QVBoxLayout(self), top, spacing=Space.XS, margins=(Space.L, Space.S, Space.M, Space.M))
-        column.addWidget(self.machine)
-        column.addWidget(self.speed)
-        column.addSpacing(Space.S)
-        column.addWidget(self.others)
         self._row.setContentsMargins(0, Space.XS, 0, 0)
-        column.addLayout(self._row)
-        column.addSpacing(Space.XS)
-        column.addLayout(foot)
+        fill(column, self.machine, self.speed, Space.S, self.others, self._row, Space.XS, foot)
 
     def begin(self) -> None:
         """Look at the machine, and measure what is not known of it."""
@@ -128,10 +122,6 @@ class FirstStart(QFrame):
     def is_busy(self) -> bool:
         """True while a model is awaited that was chosen here."""
         return self._awaited is not None
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        self.close_button.set_palette(palette)
 
     def minimumSizeHint(self) -> QSize:
         """Return what it needs with the three below each other: beside each other they would hold the page wide."""

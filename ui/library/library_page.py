@@ -11,8 +11,8 @@ from ui.library.downloads_view import DownloadsView
 from ui.library.find_view import FindView, downloads_at_work
 from ui.library.hub_dialog import HubDialog
 from ui.library.models_view import ModelsView
+from ui.theme.colours import Dressed
 from ui.theme.layouts import fill
-from ui.theme.tokens import Palette
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import PageTabs
 from ui.widgets.toast import Toast
@@ -21,7 +21,7 @@ HERE, FIND, DOWNLOADS = tr("On this machine"), tr("Find"), tr("Downloads")
 PREPARE_MS = 50
 
 
-class LibraryPage(QWidget):
+class LibraryPage(Dressed, QWidget):
     """Three views, one at a time; Ctrl+1 to Ctrl+3 choose.
 
     Each view is made when it is first wanted, or by ``prepare`` while nothing else happens: all at once would hold up
@@ -32,11 +32,11 @@ class LibraryPage(QWidget):
     file_chosen = Signal(str)  # the file of one
     judged = Signal(object)  # tuple[ModelRow, ...]: what models of this machine are here
 
-    def __init__(self, link: LibraryLink, palette: Palette, parent: QWidget | None = None) -> None:
+    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("libraryPage")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._link, self._palette, self._used = link, palette, ""
+        self._link, self._used = link, ""
         self._models: ModelsView | None = None
         self._finder: FindView | None = None
         self._downloads: DownloadsView | None = None
@@ -53,7 +53,6 @@ class LibraryPage(QWidget):
         link.downloads_changed.connect(lambda downloads: self._count())
         link.quantisings_changed.connect(lambda quantisings: self._count())
         self._count()
-        self.set_palette(palette)
 
     def _lay_out(self) -> None:
         for name in self.tabs:
@@ -71,7 +70,6 @@ class LibraryPage(QWidget):
         if self._models is None:
             self._models = view = ModelsView(self._link)
             view.judged.connect(self.judged)
-            view.set_palette(self._palette)
             view.set_used(self._used or None)
             view.use_wanted.connect(self.use_wanted)
             view.find_wanted.connect(lambda: self.show_tab(FIND))
@@ -86,7 +84,6 @@ class LibraryPage(QWidget):
         """Those of the Hub."""
         if self._finder is None:
             self._finder = view = FindView(self._link)
-            view.set_palette(self._palette)
             view.downloads_wanted.connect(lambda: self.show_tab(DOWNLOADS))
             view.settings_wanted.connect(self.show_settings)
             self._place(FIND, view)
@@ -97,7 +94,6 @@ class LibraryPage(QWidget):
         """What is on its way."""
         if self._downloads is None:
             self._downloads = view = DownloadsView(self._link)
-            view.set_palette(self._palette)
             view.find_wanted.connect(lambda: self.show_tab(FIND))
             view.use_wanted.connect(self.file_chosen)
             self._place(DOWNLOADS, view)
@@ -138,14 +134,9 @@ class LibraryPage(QWidget):
         if self._models is not None:
             self._models.set_used(name)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        self._palette = palette
-        self.settings_button.set_palette(palette)
+    def dress(self) -> None:
+        """Leave room for the names of the tabs."""
         self._top.fit()
-        for view in (self._models, self._finder, self._downloads):
-            if view is not None:
-                view.set_palette(palette)
 
     def _place(self, name: str, view: QWidget) -> None:
         self._holders[name].addWidget(view)

@@ -71,25 +71,13 @@ class ModelDetailsPane(ScrollColumn):
 
     def _lay_out(self) -> None:
         column = fill(QVBoxLayout(self.body), self.title, self.name, spacing=Space.XS, margins=Space.L)
-        column.addSpacing(Space.XS)
-        column.addWidget(self.note)
-        column.addSpacing(Space.S)
-        column.addWidget(self.mending)
-        column.addSpacing(Space.XS)
+        fill(column, Space.XS, self.note, Space.S, self.mending, Space.XS)
         buttons = fill(QHBoxLayout(), self.use, self.reveal, self.remove, STRETCH, spacing=Space.S)
-        column.addLayout(buttons)
-        column.addSpacing(Space.XS)
-        column.addLayout(self._lay_out_dialogs())
+        fill(column, buttons, Space.XS, self._lay_out_dialogs())
         for part in (self.machine, self.partners):
             column.addSpacing(Space.M)
             column.addWidget(part)
-        column.addSpacing(Space.M)
-        column.addWidget(self.facts)
-        column.addSpacing(Space.M)
-        column.addWidget(self._header_title)
-        column.addSpacing(Space.XS)
-        column.addWidget(self.header)
-        column.addStretch()
+        fill(column, Space.M, self.facts, Space.M, self._header_title, Space.XS, self.header, STRETCH)
 
     def _lay_out_dialogs(self) -> QHBoxLayout:
         row = fill(QHBoxLayout(), self.settings, self.smaller, STRETCH, spacing=Space.S)

@@ -26,7 +26,7 @@ from ui.library.model_details import ModelDetailsPane
 from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings.settings_dialog import SettingsDialog
 from ui.theme.layouts import fill
-from ui.theme.tokens import LIGHT, Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.fields import SearchField
@@ -60,7 +60,6 @@ class ModelsView(QWidget):
         self._is_asking, self._was_asked, self._was_listed = False, False, False
         self._used: str | None = None
         self._to_show: str | None = None
-        self._palette = LIGHT
         self._offered: str | None = None  # a folder is offered once
         self.filter = SearchField(tr("Filter models"))
         self.import_button = QPushButton(tr("Import folder…"))
@@ -132,13 +131,6 @@ class ModelsView(QWidget):
         if name != self._used:
             self._used = name
             self._fill()
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        self._palette = palette
-        for part in (self.list, self.state, self.banner, self.notice):
-            part.set_palette(palette)
-        self.filter.set_palette(palette)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Look at the folders while they are in view."""
@@ -312,7 +304,7 @@ class ModelsView(QWidget):
         dialog.open()
 
     def _make_smaller(self, name: str) -> None:
-        dialog = QuantiseDialog(self._link, name, self._palette, self.window())
+        dialog = QuantiseDialog(self._link, name, self.window())
         dialog.shown_wanted.connect(self.show_model)
         dialog.open()
 

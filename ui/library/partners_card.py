@@ -12,6 +12,7 @@ from models.library.values import Choosing, DraftOffers, ModelRow, OfferRow, Pai
 from ui.client.library_link import LibraryLink
 from ui.language import tr
 from ui.library.labels import joined, offer_line, partner_gain, size
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
@@ -70,11 +71,7 @@ class PartnersCard(QWidget):
         self._lay_out(title)
 
     def _lay_out(self, title: QLabel) -> None:
-        buttons = QHBoxLayout()
-        buttons.setSpacing(Space.S)
-        buttons.addWidget(self.choice)
-        buttons.addWidget(self.test)
-        buttons.addStretch()
+        buttons = fill(QHBoxLayout(), self.choice, self.test, STRETCH, spacing=Space.S)
         self.offers.setSpacing(Space.XS)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -196,11 +193,7 @@ class PartnersCard(QWidget):
         words.setText(one_line(offer_line(offer)))
         button.clicked.connect(lambda: self._download(offer, button))
         holder = QWidget()
-        line = QHBoxLayout(holder)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(Space.S)
-        line.addWidget(words, 1)
-        line.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+        fill(QHBoxLayout(holder), (words, 1), (button, 0, Qt.AlignmentFlag.AlignTop), spacing=Space.S, margins=0)
         self._offer(holder)
 
     def _offer(self, widget: QWidget) -> None:

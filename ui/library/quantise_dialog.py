@@ -22,7 +22,7 @@ from ui.language import tr
 from ui.library.labels import joined, quantise_line, share, size
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.dialogs import Dialog
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.fields import CheckField
@@ -68,10 +68,6 @@ class QuantiseRow(QFrame):
             "close", tr("Take off the list") if quantising.is_over else tr("Cancel; nothing of it stays")
         )
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icon for another palette."""
-        self.cancel.set_palette(palette)
-
 
 SIZE = (520, 600)
 FOLLOWED_HEIGHT = 280
@@ -88,9 +84,9 @@ class QuantiseDialog(Dialog):
 
     shown_wanted = Signal(str)  # the name of a model that was made
 
-    def __init__(self, link: LibraryLink, model: str, palette: Palette, parent: QWidget) -> None:
+    def __init__(self, link: LibraryLink, model: str, parent: QWidget) -> None:
         super().__init__(tr("Make a smaller copy"), SIZE, parent)
-        self._link, self._model, self._palette = link, model, palette
+        self._link, self._model = link, model
         self.offer: QuantiseOffer | None = None
         self._number: int | None = None
         self._was_told = False  # that it is there: the answer and the news may come in either order
@@ -98,12 +94,10 @@ class QuantiseDialog(Dialog):
         self.title, self.about = plain_label(tr("Make a smaller copy"), "title"), plain_label(model, "caption")
         self.list = RowList(tr("Types, the best first"))
         self.list.setObjectName("framedList")
-        self.list.set_palette(palette)
         self.warning, self.anyway = QFrame(), CheckField(tr("Make it all the same"))
         self.name, self.room, self.problem = QLineEdit(), plain_label(tone="caption"), ProblemLabel()
         self.goes_on = plain_label(GOES_ON, "caption")
         self.row = QuantiseRow(Quantising(0, model, "", ""))
-        self.row.set_palette(palette)
         self.row.cancel.hide()
         self.stack, self.chooser, self.follower = QStackedWidget(), QWidget(), QWidget()
         self.make, self.close_button = QPushButton(tr("Make copy")), QPushButton(tr("Cancel"))
@@ -149,11 +143,7 @@ class QuantiseDialog(Dialog):
         column = fill(
             QVBoxLayout(self), self.title, self.about, spacing=Space.S, margins=(Space.XL, Space.L, Space.XL, Space.L)
         )
-        column.addSpacing(Space.XS)
-        column.addWidget(self.stack, 1)
-        column.addWidget(self.problem)
-        column.addSpacing(Space.XS)
-        column.addLayout(buttons)
+        fill(column, Space.XS, (self.stack, 1), self.problem, Space.XS, buttons)
 
     def _connect_signals(self) -> None:
         self.list.chosen.connect(lambda key: self._show_choice())

@@ -10,7 +10,7 @@ from models.library.values import Quantising
 from ui.client.library_link import LibraryLink
 from ui.library.quantise_dialog import QuantiseRow
 from ui.theme.layouts import fill
-from ui.theme.tokens import LIGHT, Palette, Space
+from ui.theme.tokens import Space
 
 
 class QuantiseRows(QWidget):
@@ -20,7 +20,7 @@ class QuantiseRows(QWidget):
 
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._link, self._palette = link, LIGHT
+        self._link = link
         self.rows: dict[int, QuantiseRow] = {}
         self._column = fill(QVBoxLayout(self), spacing=Space.S, margins=0)
         link.quantisings_changed.connect(self.show_quantisings)
@@ -41,15 +41,8 @@ class QuantiseRows(QWidget):
         self.setVisible(bool(quantisings))
         self.changed.emit()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        self._palette = palette
-        for row in self.rows.values():
-            row.set_palette(palette)
-
     def _add(self, quantising: Quantising) -> None:
         row = QuantiseRow(quantising)
-        row.set_palette(self._palette)
         row.cancel_wanted.connect(lambda number: self._link.ask(ask.CancelQuantise(number)))
         self.rows[quantising.number] = row
         self._column.addWidget(row)

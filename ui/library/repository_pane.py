@@ -25,7 +25,7 @@ from models.library.values import (
 from ui.language import tr
 from ui.library.labels import FITS, joined, judged_facts, offer_line, size
 from ui.theme.layouts import fill
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.fields import CheckField
@@ -224,11 +224,6 @@ class RepositoryPane(QWidget):
         """Know where the Hub's pages are."""
         self._address = address
         self.page_button.setVisible(bool(address))
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        for part in (self.list, self.state):
-            part.set_palette(palette)
 
     def _show_note(self, repository: Repository) -> None:
         words = ""

@@ -13,8 +13,9 @@ from ui.client.api import Api
 from ui.client.server_watch import ModelChoice, ServerWatch
 from ui.client.speeds import CHOICE_OF, speed_of
 from ui.language import tr
+from ui.theme.colours import Dressed
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
@@ -32,7 +33,7 @@ LOG_HEIGHT = 220  # pixels
 CANCEL = tr("Cancel")
 
 
-class ActivityView(PageColumn):
+class ActivityView(Dressed, PageColumn):
     """Is fed with the server's events while it is seen; the log is asked for every few seconds."""
 
     def __init__(self, api: Api, watch: ServerWatch, parent: QWidget | None = None) -> None:
@@ -55,9 +56,7 @@ class ActivityView(PageColumn):
         self.load = QPushButton(tr("Load"))
         self.load.setToolTip(tr("Load this model now"))
         self.load.clicked.connect(self._on_load)
-        row = QHBoxLayout()
-        row.addWidget(self.model, 1)
-        row.addWidget(self.load)
+        row = fill(QHBoxLayout(), (self.model, 1), self.load)
         section.addLayout(row)
         section = self.add_section(tr("Log"), tr("What the server noted last, the newest below."))
         self.log = QPlainTextEdit(readOnly=True)
@@ -69,15 +68,14 @@ class ActivityView(PageColumn):
         self.copy = TextButton(tr("Copy the log"))
         self.copy.clicked.connect(self._on_copy)
         section.addWidget(self.log)
-        foot = QHBoxLayout()
-        foot.addStretch()
-        foot.addWidget(self.copy)
+        foot = fill(QHBoxLayout(), STRETCH, self.copy)
         section.addLayout(foot)
         self._timer = QTimer(self, interval=LOG_MS)
         self._timer.timeout.connect(self._look_at_log)
         watch.models_changed.connect(self._show_choices)
         watch.load_failed.connect(lambda sentence, model: self._say(self.model_problem, sentence))
         self._show_choices(watch.models)
+        self.dress()
 
     def look(self) -> None:
         """Follow the log while this is seen."""
@@ -94,8 +92,8 @@ class ActivityView(PageColumn):
         models = [one for one in found.get("models") or () if one.get("phase") != "empty"]
         self.models.show_rows([_model_row(one, found) for one in models])
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette, or in another size."""
+    def dress(self) -> None:
+        """Leave room for some lines of the log."""
         self.log.setFixedHeight(scaled(LOG_HEIGHT))
 
     def _ask(self, problem: ProblemLabel, method: str, path: str, body: dict[str, Any] | None = None) -> None:

@@ -18,9 +18,10 @@ from ui.language import day, tr
 from ui.platform.desktop_notices import has_tray
 from ui.server.endpoint import Endpoint, EndpointState
 from ui.server.snippets import Address, snippets
+from ui.theme.colours import Dressed
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CheckField, ChoiceField, CopyLine, Eye, FieldGrid, WholeField
 from ui.widgets.icon_button import TextButton
@@ -37,7 +38,7 @@ HIDDEN = "•" * 12  # in place of a key
 _LINES = 16  # of a snippet that are shown at once: as many as the second longest has
 
 
-class ConnectView(PageColumn):
+class ConnectView(Dressed, PageColumn):
     """Three sections: the switch with address and key, the snippets, the keys of other clients."""
 
     def __init__(self, api: Api, endpoint: Endpoint, watch: ServerWatch, parent: QWidget | None = None) -> None:
@@ -51,6 +52,7 @@ class ConnectView(PageColumn):
         endpoint.kept.changed.connect(lambda name: self._show_staying() if name == "keepsRunning" else None)
         watch.state_changed.connect(self._on_state)
         self._show_endpoint(endpoint.state)
+        self.dress()
 
     def _add_switch(self) -> None:
         section = self.add_section(
@@ -123,9 +125,7 @@ class ConnectView(PageColumn):
         self.text.setAccessibleName(tr("What to enter there"))
         self.text.setTabChangesFocus(True)
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        section.addLayout(row)
-        section.addWidget(self.place)
-        section.addWidget(self.text)
+        fill(section, row, self.place, self.text)
 
     def _add_keys(self) -> None:
         section = self.add_section(
@@ -142,9 +142,7 @@ class ConnectView(PageColumn):
         self.add = QPushButton(tr("Make a key"))
         self.add.setToolTip(tr("Make a key of this name"))
         self.add.clicked.connect(self._on_add)
-        row = QHBoxLayout()
-        row.addWidget(self.key_name, 1)
-        row.addWidget(self.add)
+        row = fill(QHBoxLayout(), (self.key_name, 1), self.add)
         self._new = ""
         self.made = NoteCard(CALM, tr("Copy the key"))
         self.made.button.clicked.connect(self._on_copy_key)
@@ -158,10 +156,8 @@ class ConnectView(PageColumn):
         self._show_snippet()
         self._api.ask("GET", "/slipstream/keys", None, self._on_keys, self._say_key_problem)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        for line in (self.address, self.outside, self.key, self.eye):
-            line.set_palette(palette)
+    def dress(self) -> None:
+        """Leave room for the text."""
         self.port.setFixedWidth(scaled(PORT_WIDTH))
         self._fit_text()
 

@@ -15,7 +15,7 @@ from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CopyLine, FieldGrid
 from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, plain_label
@@ -153,10 +153,6 @@ class MachinesView(PageColumn):
         self._lent = [str(device) for device in found.get("devices") or () if WORKER in str(device)]
         self._model = str(found.get("model") or "")
         self._show_workers()
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        self.lend.set_palette(palette)
 
     def _on_remotes(self, found: dict[str, Any]) -> None:
         self._remotes = list(found.get("data") or ())

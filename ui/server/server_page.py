@@ -16,14 +16,15 @@ from ui.server.activity_view import ActivityView
 from ui.server.connect_view import ConnectView
 from ui.server.endpoint import Endpoint
 from ui.server.machines_view import MachinesView
-from ui.theme.tokens import LIGHT, Palette
+from ui.theme.colours import Dressed
+from ui.theme.layouts import fill
 from ui.widgets.page_layout import PageTabs
 
 PREPARE_MS = 50
 CONNECT, ACTIVITY, MACHINES = tr("Connect"), tr("Activity"), tr("Other machines")
 
 
-class ServerPage(QWidget):
+class ServerPage(Dressed, QWidget):
     """Three views, one at a time. Follows the server only while it is seen.
 
     Each view is made when it is first wanted, or by ``prepare`` while nothing else happens.
@@ -33,7 +34,7 @@ class ServerPage(QWidget):
         super().__init__(parent)
         self.setObjectName("page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._api, self._endpoint, self._watch, self._palette = api, endpoint, watch, LIGHT
+        self._api, self._endpoint, self._watch = api, endpoint, watch
         self._connect: ConnectView | None = None
         self._activity: ActivityView | None = None
         self._machines: MachinesView | None = None
@@ -42,14 +43,11 @@ class ServerPage(QWidget):
         self.stack = QStackedWidget()
         self._prepare = QTimer(self, interval=PREPARE_MS)
         self._prepare.timeout.connect(self._make_next)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.tabs)
-        column.addWidget(self.stack, 1)
+        fill(QVBoxLayout(self), self.tabs, (self.stack, 1), spacing=0, margins=0)
         self._events = LiveEvents(api, self)
         self._events.came.connect(self._on_event)
         api.connected.connect(self._look)
+        self.dress()
 
     @property
     def connect_view(self) -> ConnectView:
@@ -99,17 +97,12 @@ class ServerPage(QWidget):
         """Give the keyboard to the view that is shown."""
         self._shown.focus_view()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette, or in another size."""
-        self._palette = palette
+    def dress(self) -> None:
+        """Leave room for the names of the tabs."""
         self.tabs.fit()
-        for view in (self._connect, self._activity, self._machines):
-            if view is not None:
-                view.set_palette(palette)
 
     def _place(self, name: str, view: ConnectView | ActivityView | MachinesView) -> None:
         view.setAccessibleName(name)
-        view.set_palette(self._palette)
         self.stack.addWidget(view)
 
     def _make_next(self) -> None:

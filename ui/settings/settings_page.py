@@ -31,10 +31,11 @@ from ui.settings.engine_options import ENGINE_OPTIONS
 from ui.settings.setting_line import SettingLine, SettingSection, button, choice, switch
 from ui.settings.window_settings import WindowSettings
 from ui.theme.appearance import Appearance, ThemeChoice
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import icon
 from ui.theme.layouts import fill
 from ui.theme.text_size import PERCENTS, scaled
-from ui.theme.tokens import ACCENTS, TOP_BAR, Palette, Space
+from ui.theme.tokens import ACCENTS, TOP_BAR, Space
 from ui.widgets.banner import Banner
 from ui.widgets.fields import ChoiceField, SearchField
 from ui.widgets.note_card import CALM, NoteCard
@@ -63,7 +64,7 @@ OLD_ENGINE = tr(
 )
 
 
-class SettingsPage(QWidget):
+class SettingsPage(Dressed, QWidget):
     """Sections of settings, one below the other."""
 
     restart_wanted = Signal(object)  # the arguments of the private server, list[str]
@@ -103,7 +104,6 @@ class SettingsPage(QWidget):
 
     def _make_next(self) -> None:
         if next(self._making, None) is None:
-            self._is_made = True
             self._next.stop()
             self._offer_devices()
             if self.isVisible():
@@ -114,7 +114,8 @@ class SettingsPage(QWidget):
             add()
             yield True
         self._connect_signals()
-        self._dress(self._appearance.palette)
+        self._is_made = True
+        self.dress()
         self._show_looks()
         self._show_engine_note()
 
@@ -160,7 +161,7 @@ class SettingsPage(QWidget):
 
     def _add_looks(self) -> None:
         looks, appearance = self._section(tr("Appearance")), self._appearance
-        dots = [icon("dot", colours[appearance.palette.is_dark], size=DOT) for colours in ACCENTS.values()]
+        dots = [icon("dot", accent[colours().is_dark], size=DOT) for accent in ACCENTS.values()]
         self.theme = choice(THEMES, appearance.choice.value, lambda value: self._look("theme", value))
         self.accent = choice(
             list(ACCENT_NAMES.items()), appearance.accent, lambda value: self._look("accent", value), dots
@@ -207,10 +208,7 @@ class SettingsPage(QWidget):
         self.move_button.setEnabled(False)
         self._is_moving = False
         both = QWidget()
-        row = QHBoxLayout(both)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.move_button)
-        row.addWidget(self.models_button)
+        fill(QHBoxLayout(both), self.move_button, self.models_button, margins=0)
         self._models_line = self.folders.add(SettingLine(tr("Models"), tr("Looking for the folder…"), both))
         self.chats_button = button(
             tr("Open"), lambda: self._open(str(self._chats.parent)), tr("Open the folder of chats")
@@ -300,17 +298,12 @@ class SettingsPage(QWidget):
 
     # From outside.
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        self.complete()
-        self._dress(palette)
-
-    def _dress(self, palette: Palette) -> None:
-        self.banner.set_palette(palette)
-        self.state.set_palette(palette)
-        self.search.set_palette(palette)
-        for at, colours in enumerate(ACCENTS.values()):
-            self.accent.setItemIcon(at, icon("dot", colours[palette.is_dark], size=DOT))
+    def dress(self) -> None:
+        """Draw the accents."""
+        if not self._is_made:
+            return  # it is dressed when it is whole
+        for at, accent in enumerate(ACCENTS.values()):
+            self.accent.setItemIcon(at, icon("dot", accent[colours().is_dark], size=DOT))
         for field in self.findChildren(ChoiceField):  # all are as wide as if they had icons
             field.setIconSize(QSize(scaled(DOT), scaled(DOT)))
 

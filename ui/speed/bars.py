@@ -9,9 +9,10 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from ui.theme.colours import colours
 from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Palette, Space, Type
+from ui.theme.tokens import Space, Type
 from ui.widgets.elided_label import draw_line
 
 _HEIGHT = 12  # pixels of a bar
@@ -33,15 +34,9 @@ class _PaintedBars(QWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._palette, self._name = LIGHT, name
+        self._name = name
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-
-    def set_palette(self, palette: Palette) -> None:
-        """Paint in another palette, or in another size."""
-        self._palette = palette
-        self.updateGeometry()
-        self.update()
 
     def _place(self, left: float, top: float, width: float, height: float) -> QRectF:
         """Return where something is painted that is given from left to right."""
@@ -111,7 +106,7 @@ class StackedBar(_PaintedBars):
         x = 0.0
         for part in self.parts:
             width = self.width() * part.value / total
-            painter.fillRect(self._place(x, 0, width, height), QColor(getattr(self._palette, part.colour)))
+            painter.fillRect(self._place(x, 0, width, height), QColor(getattr(colours(), part.colour)))
             x += width
         painter.setClipping(False)
         font = painter.font()
@@ -121,9 +116,9 @@ class StackedBar(_PaintedBars):
             top = height + Space.S + line * self._line_height
             middle = top + self._line_height / 2
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(getattr(self._palette, part.colour)))
+            painter.setBrush(QColor(getattr(colours(), part.colour)))
             painter.drawRoundedRect(self._place(left, middle - _KEY / 2, _KEY, _KEY), 2, 2)
-            painter.setPen(QColor(self._palette.muted))
+            painter.setPen(QColor(colours().muted))
             room = self._place(left + _KEY + Space.XS, top, self.width(), self._line_height)
             draw_line(painter, room, f"{part.name} {part.text}")
 
@@ -178,15 +173,15 @@ class BarList(_PaintedBars):
         height = self._line_height
         for number, bar in enumerate(self.bars):
             top, middle = number * height, number * height + height / 2
-            painter.setPen(QColor(self._palette.muted))
+            painter.setPen(QColor(colours().muted))
             label = metrics.elidedText(bar.label, Qt.TextElideMode.ElideMiddle, left - Space.M)
             draw_line(painter, self._place(0, top, left, height), label)
             room = max(0.0, self.width() - left - right)
             draw_line(painter, self._place(self.width() - right + Space.M, top, right, height), bar.text)
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self._palette.pressed))
+            painter.setBrush(QColor(colours().pressed))
             painter.drawRoundedRect(self._place(left, middle - 3, room, 6), 3, 3)
-            painter.setBrush(QColor(self._palette.accent))
+            painter.setBrush(QColor(colours().accent))
             painter.drawRoundedRect(self._place(left, middle - 3, room * min(1.0, max(0.0, bar.share)), 6), 3, 3)
 
 

@@ -14,7 +14,7 @@ from models.library.values import MeasuringStep, PairStep, Partners, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
 from ui.speed.bars import Bar, BarList
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.page_layout import ProgressLine, announce, plain_label, style_as
 
@@ -83,10 +83,6 @@ class MeasuringCard(QWidget):
     def set_model(self, name: str) -> None:
         """Measure this model from now on."""
         self._model = name
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        self.bars.set_palette(palette)
 
     def begin(self, name: str) -> None:
         """Begin one of the measurements."""

@@ -14,8 +14,9 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from models.formatting.figures import in_marks
 from ui.language import tr
 from ui.speed.history import SECONDS
+from ui.theme.colours import Dressed, colours
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Palette, Type, mixed
+from ui.theme.tokens import Type, mixed
 
 HEIGHT = 150  # pixels
 _MARKS = ((-SECONDS, tr("−3 min")), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, tr("now")))
@@ -26,7 +27,7 @@ _FILL = 0.16  # how much of the colour is below the line
 _DESCRIBED_SECONDS = 1.0  # who hears the figures has no use for ten a second
 
 
-class LinePlot(QWidget):
+class LinePlot(Dressed, QWidget):
     """One line over the last minutes, with a mark for the highest value that is possible where that is known.
 
     The axes are a picture that is kept. The line moves by whole pixels, and between two moves only its end is painted.
@@ -34,7 +35,7 @@ class LinePlot(QWidget):
 
     def __init__(self, name: str, unit: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._palette, self._unit = LIGHT, unit
+        self._unit = unit
         self._times: Sequence[float] = ()
         self._values: Sequence[float] = ()
         self._n_pixels, self._now = 0, 0.0  # the time at the right edge, in pixels and in seconds
@@ -82,11 +83,9 @@ class LinePlot(QWidget):
                 tr("{now:.1f} {unit} now, {value:.1f} at most", now=latest, unit=self._unit, value=most)
             )
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw in another palette, or in another size."""
-        self._palette, self._axes = palette, None
-        self.updateGeometry()
-        self.update()
+    def dress(self) -> None:
+        """Draw the axes anew."""
+        self._axes = None
 
     def sizeHint(self) -> QSize:
         """As high as the text of the marks needs."""
@@ -116,11 +115,11 @@ class LinePlot(QWidget):
         ]
         painter.setClipRect(self._area)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(mixed(self._palette.canvas, self._palette.accent, _FILL)))
+        painter.setBrush(QColor(mixed(colours().canvas, colours().accent, _FILL)))
         painter.drawPolygon(QPolygonF([QPointF(line[0].x(), base), *line, QPointF(line[-1].x(), base)]))
         # Only the line is smoothed: it hides the edge below it. A line wider than a pixel takes forty times as long.
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(QColor(self._palette.accent), 1))
+        painter.setPen(QPen(QColor(colours().accent), 1))
         painter.drawPolyline(QPolygonF(line))
 
     def _painted_axes(self) -> QPixmap:
@@ -134,10 +133,10 @@ class LinePlot(QWidget):
         ratio = self.devicePixelRatio()
         picture = QPixmap(self.size() * ratio)
         picture.setDevicePixelRatio(ratio)
-        picture.fill(QColor(self._palette.canvas))
+        picture.fill(QColor(colours().canvas))
         painter = QPainter(picture)
         painter.setFont(font)
-        lines, words = QPen(QColor(self._palette.border), 1), QPen(QColor(self._palette.muted))
+        lines, words = QPen(QColor(colours().border), 1), QPen(QColor(colours().muted))
         bottom, left = area.bottom() + 1, area.left() - 1
         painter.setPen(lines)
         painter.drawLine(left, area.top(), left, bottom)
@@ -159,7 +158,7 @@ class LinePlot(QWidget):
                 QRect(at - width // 2, bottom + 2 * _MARK, width, room), Qt.AlignmentFlag.AlignCenter, name
             )
         if self._peak is not None:
-            painter.setPen(QPen(QColor(self._palette.muted), 1, Qt.PenStyle.DashLine))
+            painter.setPen(QPen(QColor(colours().muted), 1, Qt.PenStyle.DashLine))
             at = round(bottom - self._peak * area.height() / self._top)
             painter.drawLine(area.left(), at, area.right(), at)
         painter.end()

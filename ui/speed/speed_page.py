@@ -25,7 +25,8 @@ from ui.speed.bars import Bar, BarList, BarPart, StackedBar
 from ui.speed.history import History
 from ui.speed.measuring_card import MeasuringCard
 from ui.speed.plots import LinePlot
-from ui.theme.tokens import Palette, Space
+from ui.theme.colours import Dressed
+from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.page_layout import PageColumn, ProblemLabel, plain_label
 
@@ -38,7 +39,7 @@ DASH = "–"
 NOTHING, UNDECIDED = tr("Nothing runs. Figures come with the next reply."), tr("Nothing was decided yet.")
 
 
-class SpeedPage(PageColumn):
+class SpeedPage(Dressed, PageColumn):
     """Follows the server while it is seen; before, it only takes in what the window asks for anyway."""
 
     library_wanted = Signal(str)  # the name of a model
@@ -164,12 +165,6 @@ class SpeedPage(PageColumn):
         self._draw.stop()
         self._ask_machine.stop()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette, or in another size."""
-        for part in (self.memory, self.depths, self.measuring, *self.plots):
-            part.set_palette(palette)
-        self._fit_rate()
-
     # What came.
 
     def _on_event(self, found: dict[str, Any]) -> None:
@@ -196,7 +191,7 @@ class SpeedPage(PageColumn):
         reads = shown.prefill_rate > shown.decode_rate
         speed = max(shown.prefill_rate, shown.decode_rate)
         self.rate.setText(rate(speed) if speed > 0 else DASH)
-        self._fit_rate()
+        self.dress()
         what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
         self.unit.setText(tr("{what}, the last reply", what=what) if self._is_last else what)
         self.limit.setText(self._limit(shown) if speed > 0 else NOTHING)
@@ -214,7 +209,7 @@ class SpeedPage(PageColumn):
         self.depths.show_bars(bars)
         self.depths_label.setVisible(bool(bars))
 
-    def _fit_rate(self) -> None:
+    def dress(self) -> None:
         """Keep the figure's size while it has room: each new size would lay the page out anew."""
         self.rate.ensurePolished()
         metrics = self.rate.fontMetrics()

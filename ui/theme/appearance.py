@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
+from ui.theme.colours import use_colours
 from ui.theme.stylesheet import stylesheet
 from ui.theme.text_size import USUAL, set_text_percent
 from ui.theme.text_style import TextStyle
@@ -112,6 +113,7 @@ class Appearance(QObject):
             return
         self._shown = palette, self._percent
         set_text_percent(self._percent)
+        use_colours(palette)
         font = QFont(self._family)
         font.setPixelSize(sized(Type.BODY, self._percent))
         sheet = stylesheet(palette, self._percent, self._mono_family, QGuiApplication.isRightToLeft())
@@ -137,8 +139,8 @@ class Appearance(QObject):
         part.removeEventFilter(self)
         widgets = (part, *part.findChildren(QWidget))
         _tell(widgets, True)
-        for widget in widgets:
-            for kind in (QEvent.Type.Polish, QEvent.Type.StyleChange):
+        for kind in (QEvent.Type.Polish, QEvent.Type.StyleChange):  # fonts are known before anything is measured
+            for widget in widgets:
                 QCoreApplication.sendEvent(widget, QEvent(kind))
         return True
 

@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QBoxLayout, QLayout, QWidget
 
 _Layout = TypeVar("_Layout", bound=QBoxLayout)
-Part = QWidget | QLayout | str | tuple[Any, ...]
+Part = QWidget | QLayout | int | str | tuple[Any, ...]
 
 STRETCH: Final = "stretch"
 """Empty room, among the parts of a layout."""
@@ -20,9 +20,9 @@ def fill(
 ) -> _Layout:
     """Put ``parts`` into a layout, in order, and return it.
 
-    A part is a widget, a layout or STRETCH, in a tuple with its share of the room and its alignment where these are not
-    the usual ones. ``margins`` are left, top, right and bottom where one reads from left to right, or the same on all
-    sides; they and ``spacing`` are in pixels, and stay as they are where they are None.
+    A part is a widget, a layout, pixels of room or STRETCH, in a tuple with its share of the room and its alignment
+    where these are not the usual ones. ``margins`` are left, top, right and bottom where one reads from left to right,
+    or the same on all sides; they and ``spacing`` are in pixels, and stay as they are where they are None.
     """
     if margins is not None:
         start, top, end, bottom = margins if isinstance(margins, tuple) else (margins,) * 4
@@ -36,6 +36,8 @@ def fill(
             layout.addWidget(content, *room)
         elif isinstance(content, QLayout):
             layout.addLayout(content, *room)
+        elif isinstance(content, int):
+            layout.addSpacing(content)
         else:
             layout.addStretch(*room)
     return layout

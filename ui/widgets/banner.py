@@ -9,14 +9,15 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
-from ui.theme.tokens import LIGHT, Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import announce, plain_label, style_as
 
 
-class Banner(QFrame):
+class Banner(Dressed, QFrame):
     """Hidden until there is something to say. ``tone`` is plain, warning or danger."""
 
     left = Signal()  # it went away with the keyboard in it
@@ -24,7 +25,7 @@ class Banner(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("banner")
-        self._palette, self._tone = LIGHT, "plain"
+        self._tone = "plain"
         self._icon, self._text = QLabel(), plain_label(tone="")
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.action = QPushButton()
@@ -59,7 +60,7 @@ class Banner(QFrame):
             self.action.setText(action[0])
             self._act = action[1]
         self.close_button.setVisible(can_close)
-        self._draw()
+        self.dress()
         self.show()
         if is_new:
             announce(self, text)
@@ -72,18 +73,13 @@ class Banner(QFrame):
         if had_keyboard:
             self.left.emit()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icons for another palette."""
-        self._palette = palette
-        self.close_button.set_palette(palette)
-        self._draw()
-
     def _on_action(self) -> None:
         self._act()
 
-    def _draw(self) -> None:
+    def dress(self) -> None:
+        """Draw the icon."""
         name, colour = ("stream", "accent") if self._tone == "plain" else ("alert", self._tone)
-        self._icon.setPixmap(pixmap(name, getattr(self._palette, colour), 18, self.devicePixelRatioF()))
+        self._icon.setPixmap(pixmap(name, getattr(colours(), colour), 18, self.devicePixelRatioF()))
 
 
 def _without_numbers(text: str) -> str:

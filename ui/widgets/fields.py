@@ -35,10 +35,11 @@ from PySide6.QtWidgets import (
 )
 
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Corner, Palette, Space
+from ui.theme.tokens import Corner, Space
 from ui.widgets.icon_button import IconButton
 
 _MARGIN = 8
@@ -46,7 +47,7 @@ _SEARCH = 16  # pixels of the icon
 LABELS = 84  # pixels, the longest word before a field
 
 
-class SearchField(QLineEdit):
+class SearchField(Dressed, QLineEdit):
     """A line to search or filter by; ``name`` says what. Escape clears it."""
 
     down_pressed = Signal()  # the keyboard is wanted in what was found
@@ -62,6 +63,7 @@ class SearchField(QLineEdit):
         self.clear_button.clicked.connect(self.clear)
         self.clear_button.hide()
         self.textChanged.connect(lambda text: self.clear_button.setVisible(bool(text)))
+        self.dress()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Let keys lead on from here."""
@@ -72,10 +74,10 @@ class SearchField(QLineEdit):
         else:
             super().keyPressEvent(event)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icons for another palette, and in another size."""
-        self._icon.setPixmap(pixmap("search", palette.muted, _SEARCH, self.devicePixelRatioF()))
-        self.clear_button.set_palette(palette)
+    def dress(self) -> None:
+        """Draw the icon, and leave room for both."""
+        self._icon.setPixmap(pixmap("search", colours().muted, _SEARCH, self.devicePixelRatioF()))
+        self.clear_button.dress()  # its size is needed now
         self._place_icons()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -306,11 +308,6 @@ class CopyLine(QWidget):
         if text != self.field.text():
             self.field.setText(text)
             self.field.setCursorPosition(0)
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icons for another palette."""
-        self.eye.set_palette(palette)
-        self.copy.set_palette(palette)
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.field.text())

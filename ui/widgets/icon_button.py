@@ -5,52 +5,45 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.text_size import scaled
-from ui.theme.tokens import AROUND_ICON, ICON, LIGHT, Palette
+from ui.theme.tokens import AROUND_ICON, ICON
 from ui.widgets.page_layout import announce
 
 SAY_MS = 1_400
 
 
-class IconButton(QToolButton):
+class IconButton(Dressed, QToolButton):
     """A flat button with an icon; its colour is a name in the palette."""
 
     def __init__(self, icon_name: str, name: str, parent: QWidget | None = None, size: int = ICON) -> None:
         super().__init__(parent)
-        self._icon_name, self._colour, self._size, self._palette = icon_name, "muted", size, LIGHT
+        self._icon_name, self._colour, self._size = icon_name, "muted", size
         self.setAccessibleName(name)
         self.setToolTip(name)
-        self._fit()
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._back = QTimer(self, singleShot=True, interval=SAY_MS)
-        self._back.timeout.connect(self._draw)
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icon for another palette, and in another size."""
-        self._palette = palette
-        self._draw()
+        self._back.timeout.connect(self.dress)
+        self.dress()
 
     def show_as(self, icon_name: str, name: str, colour: str = "muted") -> None:
         """Become another button."""
         self._icon_name, self._colour = icon_name, colour
         self.setAccessibleName(name)
         self.setToolTip(name)
-        self._draw()
+        self.dress()
 
     def say_done(self, words: str) -> None:
         """Show for a moment that it worked; ``words`` say so to those who do not see it."""
         announce(self, words)
-        set_icon(self, "check", self._palette.accent, size=self._size)
+        set_icon(self, "check", colours().accent, size=self._size)
         self._back.start()
 
-    def _draw(self) -> None:
-        colour = getattr(self._palette, self._colour)
-        set_icon(self, self._icon_name, colour, self._palette.border_strong, self._size)
-        self._fit()
-
-    def _fit(self) -> None:
+    def dress(self) -> None:
+        """Draw the icon."""
+        set_icon(self, self._icon_name, getattr(colours(), self._colour), colours().border_strong, self._size)
         side = scaled(self._size) + AROUND_ICON
         self.setFixedSize(side, side)
 

@@ -32,8 +32,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from models.formatting.safe_text import one_line
+from ui.theme.colours import colours
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
+from ui.theme.tokens import Corner, Space, Type
 from ui.widgets.elided_label import draw_line, in_tip
 
 ROW_HEIGHT = 54
@@ -215,11 +216,6 @@ class RowList(QListView):
         else:
             super().keyPressEvent(event)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Paint in another palette."""
-        self.delegate.palette = palette
-        self.viewport().update()
-
     def _on_current(self, current: QModelIndex, previous: QModelIndex) -> None:
         self._stays_in_sight = True
         if not self._is_filling:
@@ -244,7 +240,6 @@ class RowDelegate(QStyledItemDelegate):
     def __init__(self, parent: QWidget | None = None, row_height: int = ROW_HEIGHT) -> None:
         super().__init__(parent)
         self._row_height = row_height
-        self.palette = LIGHT
         self._whole, self._way = QRect(), Qt.LayoutDirection.LeftToRight  # of the row that is painted
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
@@ -265,10 +260,10 @@ class RowDelegate(QStyledItemDelegate):
         # All places are given from left to right.
         self._whole, self._way = inner, option.direction
         upper.setRight(self._paint_right(painter, upper, row.right))
-        end = self._paint_words(painter, upper, row.title, Type.BODY, self.palette.text, QFont.Weight.Medium, row.badge)
+        end = self._paint_words(painter, upper, row.title, Type.BODY, colours().text, QFont.Weight.Medium, row.badge)
         if row.badge:
             self._paint_badge(painter, QRect(end + Space.S, upper.y(), upper.right() - end, upper.height()), row)
-        colour = self.palette.danger if row.has_problem else self.palette.muted
+        colour = colours().danger if row.has_problem else colours().muted
         self._paint_words(painter, lower, row.line, Type.CAPTION, colour)
         painter.restore()
 
@@ -279,10 +274,10 @@ class RowDelegate(QStyledItemDelegate):
         is_chosen = bool(state & QStyle.StateFlag.State_Selected)
         if is_chosen or state & QStyle.StateFlag.State_MouseOver:
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self.palette.pressed if is_chosen else self.palette.hover))
+            painter.setBrush(QColor(colours().pressed if is_chosen else colours().hover))
             painter.drawRoundedRect(rect, Corner.S, Corner.S)
         if state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(QColor(self.palette.focus), 2))
+            painter.setPen(QPen(QColor(colours().focus), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), Corner.S, Corner.S)
 
@@ -291,7 +286,7 @@ class RowDelegate(QStyledItemDelegate):
         if not text:
             return rect.right()
         painter.setFont(_font(painter, Type.LABEL))
-        painter.setPen(QColor(self.palette.text))
+        painter.setPen(QColor(colours().text))
         draw_line(painter, self._seen(rect), text, Qt.AlignmentFlag.AlignRight)
         return rect.right() - painter.fontMetrics().horizontalAdvance(text) - Space.M
 
@@ -322,9 +317,9 @@ class RowDelegate(QStyledItemDelegate):
         height = scaled(17)
         place = self._seen(QRect(rect.x(), rect.center().y() - height // 2, _badge_width(painter, row.badge), height))
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(getattr(self.palette, soft)))
+        painter.setBrush(QColor(getattr(colours(), soft)))
         painter.drawRoundedRect(place, 8, 8)
-        painter.setPen(QColor(getattr(self.palette, row.tone)))
+        painter.setPen(QColor(getattr(colours(), row.tone)))
         painter.drawText(place, Qt.AlignmentFlag.AlignCenter, row.badge)
 
 

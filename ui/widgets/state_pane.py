@@ -8,21 +8,22 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import STRETCH, fill
-from ui.theme.tokens import LIGHT, Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.page_layout import announce
 
 WIDTH = 440
 ICON = 36
 
 
-class StatePane(QWidget):
+class StatePane(Dressed, QWidget):
     """An icon, a title, a sentence and at most one thing to do."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._icon_name, self._colour, self._palette = "stream", "muted", LIGHT
+        self._icon_name, self._colour = "stream", "muted"
         self._act: Callable[[], object] = lambda: None
         self._icon, self.title, self.text = QLabel(), QLabel(), QLabel()
         self.title.setProperty("tone", "title")
@@ -67,7 +68,7 @@ class StatePane(QWidget):
             self.button.setText(action[0])
             self._act = action[1]
         self.bar.hide()
-        self._draw()
+        self.dress()
         if is_new:  # who shows it turns to it behind this
             QTimer.singleShot(0, self, lambda: announce(self, f"{title}. {text}" if text else ""))
 
@@ -77,14 +78,10 @@ class StatePane(QWidget):
         self.bar.setAccessibleName(title)
         self.bar.show()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icon for another palette."""
-        self._palette = palette
-        self._draw()
-
     def _on_button(self) -> None:
         self._act()
 
-    def _draw(self) -> None:
-        colour = getattr(self._palette, self._colour)
+    def dress(self) -> None:
+        """Draw the icon."""
+        colour = getattr(colours(), self._colour)
         self._icon.setPixmap(pixmap(self._icon_name, colour, ICON, self.devicePixelRatioF()))

@@ -12,7 +12,6 @@ from ui.chat.chat_page import ChatPage
 from ui.chat.chat_sessions import ChatSessions, OpenChat
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette
 
 LEAST = 330  # pixels of each of two chats; with less they take turns
 WINDOW = 900  # the least width of a window that shows two
@@ -91,10 +90,11 @@ class ChatPanes(QWidget):
             self._desk.activate(other.pane)
             other.composer.setFocus()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw everything for another palette."""
+    def restyle(self) -> None:
+        """Write the messages in another style: that of the tools has changed."""
         for page in self.pages:
-            page.set_palette(palette)
+            page.transcript.restyle()
+            page.context_bar.updateGeometry()  # hidden, it is told nothing and yet keeps its room
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Show both where there is room, else the one that is used."""

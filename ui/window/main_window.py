@@ -49,6 +49,7 @@ from ui.chat.prompts.prompt_menu import PromptMenu
 from ui.chat.race import RaceDialog
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids
+from ui.chat.storage.store import ChatStore
 from ui.chat.tools.tool_box import ToolBox
 from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.chat.tuning_panel import TuningPanel
@@ -76,9 +77,10 @@ from ui.speed.history import History
 from ui.speed.speed_page import SpeedPage
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
+from ui.theme.layouts import fill
 from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
-from ui.theme.tokens import LINE, NARROW, SIDEBAR, Palette
+from ui.theme.tokens import LINE, NARROW, SIDEBAR
 from ui.widgets.growing_edit import model_files
 from ui.widgets.page_layout import announce, open_menu
 from ui.widgets.toast import Toast
@@ -176,7 +178,7 @@ class MainWindow(QMainWindow):
         self._gui = GuiThread(self)
         self._ids = Ids()
         self.archive = ChatArchive(chats_file, self._gui.post, self._on_storage_problem, self._ids.saw)
-        self.tools = TextTools(Markdown(), CodeColours(appearance.palette, self), appearance.text_style, Formulas(self))
+        self.tools = TextTools(Markdown(), CodeColours(self), appearance.text_style, Formulas(self))
         self.watch = ServerWatch(api, self)
         self._judged: Mapping[str, ModelRow] = {}  # the models of this machine, by name
         self.desk = ChatSessions(api, self.archive, self._ids, self)
@@ -215,16 +217,16 @@ class MainWindow(QMainWindow):
         self._connect_signals()
         self._add_shortcuts()
         self._restore()
-        self._dress(appearance.palette)
+        for part in (self.speed_bar, self.history):  # they have the fonts of their place now
+            part.dress()
+        self.tuning.fit(self.width())
         self._restore_place()
         self.desk.list_soon()
         self.tools_box.start()
         self.page.composer.setFocus()
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout(self._chat)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._sides)
+        fill(QHBoxLayout(self._chat), self._sides, margins=0)
         self._sides.setChildrenCollapsible(False)
         self._sides.setHandleWidth(LINE)
         for at, part in enumerate((self.history, self.chats, self.tuning)):
@@ -232,16 +234,9 @@ class MainWindow(QMainWindow):
             self._sides.setStretchFactor(at, int(part is self.chats))
         self._sides.handle(2).setEnabled(False)  # the settings are as wide as their text needs
         self._pages.addWidget(self._chat)
-        beside = QHBoxLayout()
-        beside.setSpacing(0)
-        beside.addWidget(self.rail)
-        beside.addWidget(self._pages, 1)
+        beside = fill(QHBoxLayout(), self.rail, (self._pages, 1), spacing=0)
         middle = QWidget()
-        whole = QVBoxLayout(middle)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addLayout(beside, 1)
-        whole.addWidget(self.speed_bar)
+        fill(QVBoxLayout(middle), (beside, 1), self.speed_bar, spacing=0, margins=0)
         self.setCentralWidget(middle)
         self.tuning.hide()
         self.rail.show_page("chat")
@@ -288,7 +283,7 @@ class MainWindow(QMainWindow):
         self.prompts.changed.connect(self._on_prompts)
         self.tuning.close_wanted.connect(self.toggle_panel)
         self.kept.changed.connect(self._on_kept)
-        self._appearance.changed.connect(self._dress)
+        self._appearance.changed.connect(lambda palette: self._on_looks())
         self.watch.looked.connect(self.speed_bar.show_state)
         self.watch.looked.connect(lambda state: self.speeds.add(time.monotonic(), state.snapshot))
         self.speed_bar.why_wanted.connect(lambda: self.show_page("speed"))
@@ -332,7 +327,6 @@ class MainWindow(QMainWindow):
         pane.running_changed.connect(stop.setEnabled)
         pane.current_changed.connect(lambda session: stop.setEnabled(session.is_running))
         if pane is not self.desk.panes[0]:
-            page.set_palette(self._appearance.palette)
             page.picker.set_models(self.watch.models)
         return page
 
@@ -493,18 +487,17 @@ class MainWindow(QMainWindow):
                 yield Command(name, partial(self._show_setting, name), (), tr("Setting"))
             yield from map(made, chats)
 
-        self.archive.chats(lambda chats: add(rest(chats)))
+        self.archive.ask(ChatStore.chats, lambda chats: add(rest(chats)), list[ChatSummary]())
 
     def open_beside_palette(self) -> None:
         """Let a chat be found that is opened beside the one in use."""
         add = self.palette_card.open([], tr("Search the chat to open beside this one"))
-        self.archive.chats(
-            lambda chats: add(
-                Command(chat.title, partial(self.open_beside, chat.id), (), tr("Chat"))
-                for chat in chats
-                if not self.desk.is_open(chat.id)
-            )
-        )
+
+        def offer(chats: Sequence[ChatSummary]) -> None:
+            others = (chat for chat in chats if not self.desk.is_open(chat.id))
+            add(Command(chat.title, partial(self.open_beside, chat.id), (), tr("Chat")) for chat in others)
+
+        self.archive.ask(ChatStore.chats, offer, list[ChatSummary]())
 
     def _open_chat(self, chat_id: int) -> None:
         self.show_page("chat")
@@ -566,8 +559,8 @@ class MainWindow(QMainWindow):
         self._shown_page = page
 
     def _turn_to(self, page: QWidget) -> None:
-        if self._appearance.dress(page):
-            self._colour(page)
+        if self._appearance.dress(page) and page is self._chat:
+            self._restyle()
         self._pages.setCurrentWidget(page)
 
     def prepare_pages(self) -> None:
@@ -579,7 +572,7 @@ class MainWindow(QMainWindow):
 
     def _made_library(self) -> LibraryPage:
         if self.library is None:
-            self.library = LibraryPage(self.link, self._appearance.palette)
+            self.library = LibraryPage(self.link)
             self.library.set_used(self.watch.state.model)
             self.library.use_wanted.connect(self._on_use)
             self.library.file_chosen.connect(self.open_file)
@@ -598,7 +591,6 @@ class MainWindow(QMainWindow):
     def _made_speed(self) -> SpeedPage:
         if self.speed is None:
             self.speed = SpeedPage(self._api, self.link, self.watch, self.speeds)
-            self.speed.set_palette(self._appearance.palette)
             self.speed.library_wanted.connect(self._show_model)
             self._pages.addWidget(self.speed)
         return self.speed
@@ -606,7 +598,6 @@ class MainWindow(QMainWindow):
     def _made_jobs(self) -> JobsPage:
         if self.jobs is None:
             self.jobs = JobsPage(self._api, self.watch, self.tools)
-            self.jobs.set_palette(self._appearance.palette)
             self.jobs.chat_wanted.connect(self._on_answer_wanted)
             self._pages.addWidget(self.jobs)
         return self.jobs
@@ -627,7 +618,6 @@ class MainWindow(QMainWindow):
     def _made_server(self) -> ServerPage:
         if self.server is None:
             self.server = ServerPage(self._api, self.endpoint, self.watch)
-            self.server.set_palette(self._appearance.palette)
             self._pages.addWidget(self.server)
         return self.server
 
@@ -722,7 +712,6 @@ class MainWindow(QMainWindow):
         """Show or hide the settings of the chat."""
         is_shown = self.tuning.isHidden()
         if is_shown and self._appearance.dress(self.tuning):  # before it takes its size
-            self.tuning.set_palette(self._appearance.palette)
             self.tuning.fit(self.width())
         self.tuning.setVisible(is_shown)
         if is_shown:
@@ -885,25 +874,21 @@ class MainWindow(QMainWindow):
     def _on_kept(self, name: str) -> None:
         if name == "tintDrafts":
             self._tints_drafts = self._api.asks_for_drafted = self.kept.is_on(name, usually=False)
-            self.tools.set_style(self._text_style)
-            for page in self.chats.pages:
-                page.transcript.restyle()
+            self.tools.style = self._text_style
+            self.chats.restyle()
 
     @property
     def _text_style(self) -> TextStyle:
         return replace(self._appearance.text_style, tints_drafts=self._tints_drafts)
 
-    def _dress(self, palette: Palette) -> None:
-        self.tools.set_style(self._text_style)
-        for part in (self.rail, self.speed_bar, self.palette_card):
-            part.set_palette(palette)
-        self._colour(self._pages.currentWidget() or self._chat)  # the others when they are turned to
+    def _on_looks(self) -> None:
+        """Write messages anew, or when they are turned to. All else dresses itself."""
+        self.tools.style = self._text_style
+        if self._pages.currentWidget() is self._chat:
+            self._restyle()
 
-    def _colour(self, page: QWidget) -> None:
-        """Draw a page in the present colours, and in the present size."""
-        others = [one for one in (self.library, self.speed, self.server, self.jobs, self.settings) if one is page]
-        for part in others or (self.history, self.chats, self.tuning, self.newcomer):
-            part.set_palette(self._appearance.palette)
+    def _restyle(self) -> None:
+        self.chats.restyle()
         self.tuning.fit(self.width())
 
     def _restore_place(self) -> None:

@@ -9,7 +9,6 @@ from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ModelChoice, ServerWatch
 from ui.library.first_start import FirstStart
 from ui.settings.window_settings import WindowSettings
-from ui.theme.tokens import LIGHT, Palette
 
 _CLOSED = "firstStartClosed"
 
@@ -26,16 +25,9 @@ class Newcomer(QObject):
     ) -> None:
         super().__init__(parent)
         self._link, self._watch, self._welcome, self._kept = link, watch, welcome, kept
-        self._palette: Palette = LIGHT
         self.card: FirstStart | None = None
         watch.models_changed.connect(self._on_models)
         welcome.models_wanted.connect(self.show)
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
-        self._palette = palette
-        if self.card is not None:
-            self.card.set_palette(palette)
 
     def show(self) -> None:
         """Show the card, and measure what is not known of the machine."""
@@ -47,7 +39,6 @@ class Newcomer(QObject):
             self.card.library_wanted.connect(self.library_wanted)
             self.card.file_chosen.connect(self.file_chosen)
             self.card.closed.connect(self._on_closed)
-            self.card.set_palette(self._palette)
         self._welcome.show_card(self.card)
         self._welcome.models.hide()
         self.card.begin()

@@ -7,8 +7,10 @@ from PySide6.QtGui import QColor, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QStyle, QVBoxLayout, QWidget
 
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.layouts import STRETCH, fill
-from ui.theme.tokens import LIGHT, Palette, Space
+from ui.theme.text_size import scaled
+from ui.theme.tokens import AROUND_ICON, ICON, Space
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import style_as
 
@@ -35,7 +37,7 @@ def _tip(page: str) -> str:
     return f"{name} ({QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)})"
 
 
-class NavigationRail(QFrame):
+class NavigationRail(Dressed, QFrame):
     """A button for each page."""
 
     chosen = Signal(str)
@@ -50,6 +52,7 @@ class NavigationRail(QFrame):
             button.clicked.connect(lambda checked=False, page=page: self.chosen.emit(page))
             (below if page in AT_THE_FOOT else above).addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
         fill(column, above, STRETCH, below)
+        self.dress()
 
     def show_page(self, page: str) -> None:
         """Mark the page that is shown."""
@@ -61,11 +64,9 @@ class NavigationRail(QFrame):
         """Put a dot on a page's button while something goes on there."""
         self.buttons[page].set_busy(is_busy)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icons for another palette."""
-        for button in self.buttons.values():
-            button.set_palette(palette)
-        self.setFixedWidth(self.buttons["chat"].width() + AROUND)
+    def dress(self) -> None:
+        """Be as wide as the buttons need."""
+        self.setFixedWidth(scaled(ICON) + AROUND_ICON + AROUND)
 
 
 class _PageButton(IconButton):
@@ -73,7 +74,7 @@ class _PageButton(IconButton):
 
     def __init__(self, icon_name: str, name: str) -> None:
         super().__init__(icon_name, name)
-        self._is_busy, self._dot = False, LIGHT.accent
+        self._is_busy = False
 
     def set_shown(self, is_shown: bool) -> None:
         # To be checked would make it a box to tick for those who do not see it.
@@ -86,16 +87,12 @@ class _PageButton(IconButton):
             self._is_busy = is_busy
             self.update()
 
-    def set_palette(self, palette: Palette) -> None:
-        self._dot = palette.accent
-        super().set_palette(palette)
-
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         if self._is_busy:
             painter = QPainter(self)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self._dot))
+            painter.setBrush(QColor(colours().accent))
             corner = QRect(self.width() - 10, 4, 6, 6)
             painter.drawEllipse(QStyle.visualRect(self.layoutDirection(), self.rect(), corner))

@@ -257,7 +257,7 @@ def test_files_are_dropped_counted_sent_and_kept(
     view = window.page.transcript.view_of(asked.id)
     assert isinstance(view, UserMessage)
     view.files.buttons[0].click()
-    window.desk.active.regenerate(window.desk.current.tree.path[-1].id)
+    window.desk.current.regenerate(window.desk.current.tree.path[-1].id)
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     assert last_question(server) == content
     view.edited.emit(asked.id, "Which animal?")

@@ -54,7 +54,7 @@ def test_two_chats_stream_at_once_each_with_its_own_model(qtbot, wide: MainWindo
     assert left.pane.current.is_running
     assert said(left)[0] == "left"
     assert said(right)[0] == "right"
-    left.pane.stop()
+    left.pane.current.stop()
 
 
 def test_a_model_beside_is_said_to_load_until_it_answers(qtbot, wide: MainWindow, server: FakeServer) -> None:

@@ -30,9 +30,9 @@ def said(window: MainWindow) -> list[str]:
 def stopped(qtbot, window: MainWindow, server: FakeServer) -> Message:
     """A reply that was stopped after its first word."""
     server.steps = threading.Semaphore(1)
-    window.desk.send("Say hello")
+    window.desk.current.send("Say hello")
     qtbot.waitUntil(lambda: reply_view(window).text == "Hello")
-    window.desk.stop()
+    window.desk.current.stop()
     server.steps.release(10)
     server.steps = None
     server.pieces = [" again", "."]
@@ -77,7 +77,7 @@ def test_a_continuation_that_fails_keeps_what_was_there(
 def test_a_reply_at_the_token_limit_can_be_continued_and_a_whole_one_not(
     qtbot, window: MainWindow, server: FakeServer
 ) -> None:
-    window.desk.send("Hi")
+    window.desk.current.send("Hi")
     ended(qtbot, window)
     assert not reply_view(window).more.isVisible()
     n_requests = len(server.requests)
@@ -90,7 +90,7 @@ def test_a_reply_at_the_token_limit_can_be_continued_and_a_whole_one_not(
 
 
 def test_a_reply_is_edited_into_another_version(qtbot, window: MainWindow, server: FakeServer) -> None:
-    window.desk.send("Hi")
+    window.desk.current.send("Hi")
     first = ended(qtbot, window)
     qtbot.mouseClick(reply_view(window).edit, Qt.MouseButton.LeftButton)
     editor = reply_view(window).editor
@@ -103,24 +103,24 @@ def test_a_reply_is_edited_into_another_version(qtbot, window: MainWindow, serve
     assert (put.role, put.finish_reason, put.parent_id) == (Role.ASSISTANT, EDITED, first.parent_id)
     assert len(server.requests) == n_requests
     assert reply_view(window).receipt.text() == "Edited by you"
-    window.desk.send("And?")
+    window.desk.current.send("And?")
     ended(qtbot, window)
     assert [one["content"] for one in server.requests[-1]["messages"]] == ["Hi", "Bonjour", "And?"]
 
 
 def test_what_is_asked_while_a_reply_comes_in_is_done(qtbot, window: MainWindow, server: FakeServer) -> None:
-    window.desk.send("Hi")
+    window.desk.current.send("Hi")
     first = ended(qtbot, window)
-    window.desk.active.regenerate(first.id)
+    window.desk.current.regenerate(first.id)
     ended(qtbot, window)
     server.steps = threading.Semaphore(1)
-    window.desk.send("And?")
+    window.desk.current.send("And?")
     qtbot.waitUntil(lambda: reply_view(window).text == "Hello")
     running = window.desk.current.tree.path[-1]
-    window.desk.active.choose(first.id)
+    window.desk.current.choose(first.id)
     assert said(window) == ["Hi", "Hello there."]
     assert window.desk.current.is_running, "looking at another version ends nothing"
-    window.desk.active.choose(running.id)
+    window.desk.current.choose(running.id)
     assert said(window)[2:] == ["And?", ""]
     assert reply_view(window).text == "Hello"
     server.steps.release(1)
@@ -139,7 +139,7 @@ def test_what_is_asked_while_a_reply_comes_in_is_done(qtbot, window: MainWindow,
 
 
 def test_versions_are_walked_by_keyboard(qtbot, window: MainWindow, server: FakeServer) -> None:
-    window.desk.send("Hi")
+    window.desk.current.send("Hi")
     ended(qtbot, window)
     server.pieces = ["Other"]
     qtbot.keyClick(window.page.composer.field, Qt.Key.Key_R, CTRL)

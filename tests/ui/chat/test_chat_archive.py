@@ -24,9 +24,9 @@ class Desk:
             path, post=lambda call: call(), on_problem=self.problems.append, saw_id=self.seen.append
         )
 
-    def ask(self, question: Callable[..., None], *values: object) -> object:
+    def ask(self, question: Callable[[ChatStore], object]) -> object:
         answers: list[object] = []
-        question(*values, answers.append)
+        self.archive.ask(question, answers.append, None)
         assert self.archive.flush()
         assert len(answers) == 1
         return answers[0]
@@ -53,13 +53,13 @@ def test_what_was_written_is_read_in_order(desks, tmp_path: Path) -> None:
     desk = desks(tmp_path / "chats.db")
     desk.archive.save_chat(Chat(1, "One", 0, 0))
     desk.archive.save_message(a_message(2))
-    chat, messages = desk.ask(desk.archive.open_chat, 1)
+    chat, messages = desk.ask(lambda store: store.whole_chat(1))
     assert (chat.title, [m.content for m in messages]) == ("One", ["hello"])
-    assert desk.ask(desk.archive.open_chat, 99) is None
-    assert [c.title for c in desk.ask(desk.archive.search, "hel")] == ["One"]
+    assert desk.ask(lambda store: store.whole_chat(99)) is None
+    assert [c.title for c in desk.ask(lambda store: store.search("hel"))] == ["One"]
     desk.archive.close()
     again = desks(tmp_path / "chats.db")
-    assert [c.title for c in again.ask(again.archive.chats)] == ["One"]
+    assert [c.title for c in again.ask(ChatStore.chats)] == ["One"]
     assert again.seen == [2]
     assert again.problems == []
 
@@ -68,7 +68,7 @@ def test_a_folder_that_cannot_be_written_means_memory_only_and_says_so(desks, tm
     (tmp_path / "data").write_text("a file where the folder should be")
     desk = desks(tmp_path / "data" / "chats.db")
     desk.archive.save_chat(Chat(1, "One", 0, 0))
-    assert [c.title for c in desk.ask(desk.archive.chats)] == ["One"]
+    assert [c.title for c in desk.ask(ChatStore.chats)] == ["One"]
     assert len(desk.problems) == 1
     assert "memory only" in (desk.problems[0] or "")
 
@@ -78,7 +78,7 @@ def test_a_damaged_file_is_kept_aside_and_a_new_one_started(desks, tmp_path: Pat
     path.write_bytes(b"garbage " * 1000)
     desk = desks(path)
     desk.archive.save_chat(Chat(1, "One", 0, 0))
-    desk.ask(desk.archive.chats)
+    desk.ask(ChatStore.chats)
     kept = list(tmp_path.glob("chats.damaged-*.db"))
     assert [file.read_bytes() for file in kept] == [b"garbage " * 1000]
     assert "damaged" in (desk.problems[0] or "")
@@ -95,7 +95,7 @@ def test_a_file_of_a_newer_version_stays_untouched(desks, tmp_path: Path) -> Non
     before = path.read_bytes()
     desk = desks(path)
     desk.archive.save_chat(Chat(1, "One", 0, 0))
-    desk.ask(desk.archive.chats)
+    desk.ask(ChatStore.chats)
     assert "newer" in (desk.problems[0] or "")
     assert path.read_bytes() == before
 
@@ -114,7 +114,7 @@ def test_writes_that_failed_are_tried_again_in_order(desks, tmp_path: Path, monk
     desk = desks(tmp_path / "chats.db")
     desk.archive.save_chat(Chat(1, "One", 0, 0))
     desk.archive.save_message(a_message(2))
-    assert desk.ask(desk.archive.chats) == []
+    assert desk.ask(ChatStore.chats) == []
     assert "disk is full" in (desk.problems[0] or "")
     full[0] = False
     desk.archive.close()
@@ -130,7 +130,7 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
     desk.archive.save_chat(Chat(2, "Wolves", 1, 1))
     answers: list[object] = []
     desk.archive.ask(lambda store: 1 // 0, answers.append, 7)
-    assert [chat.title for chat in desk.ask(desk.archive.chats)] == ["Wolves"]  # type: ignore[attr-defined]
+    assert [chat.title for chat in desk.ask(ChatStore.chats)] == ["Wolves"]  # type: ignore[attr-defined]
     assert answers == [7]
     assert [str(problem).partition("(")[0] for problem in desk.problems] == [
         "Something could not be saved ",

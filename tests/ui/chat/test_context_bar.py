@@ -50,7 +50,7 @@ def test_it_warns_before_it_is_full(qtbot, ready: MainWindow) -> None:
 
 
 def test_a_chat_goes_on_in_another_one_with_a_summary(qtbot, ready: MainWindow, server: FakeServer) -> None:
-    ready.desk.send("Say hello")
+    ready.desk.current.send("Say hello")
     qtbot.waitUntil(lambda: not ready.desk.current.is_running)
     first, n_messages = ready.desk.current.chat.id, len(ready.desk.current.tree)
     ready.desk.new_chat()
@@ -69,7 +69,7 @@ def test_a_chat_goes_on_in_another_one_with_a_summary(qtbot, ready: MainWindow, 
 
 
 def test_without_a_summary_it_says_why(qtbot, ready: MainWindow, server: FakeServer) -> None:
-    ready.desk.send("Say hello")
+    ready.desk.current.send("Say hello")
     qtbot.waitUntil(lambda: not ready.desk.current.is_running)
     server.error = (503, {"error": {"message": "The engine died.", "code": "engine_died"}})
     ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()  # type: ignore[attr-defined]

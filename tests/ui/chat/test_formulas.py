@@ -66,7 +66,7 @@ def test_a_formula_has_a_line_to_stand_on(latex: str) -> None:
 
 
 def reply(qtbot, window: MainWindow) -> MarkdownView:
-    window.desk.send("Show me")
+    window.desk.current.send("Show me")
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
     assert isinstance(view, AssistantMessage)
@@ -92,7 +92,7 @@ def test_formulas_are_drawn_and_copied_as_they_were_written(qtbot, window: MainW
     window.resize_text(150)
     assert view.height() > height
     window.choose_theme(ThemeChoice.DARK)
-    assert window.tools.palette.text in colours_of(view)
+    assert window.tools.style.palette.text in colours_of(view)
 
 
 def test_a_wide_formula_is_made_smaller_and_a_diagram_is_text(qtbot, window: MainWindow, server: FakeServer) -> None:

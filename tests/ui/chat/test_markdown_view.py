@@ -15,6 +15,7 @@ from ui.chat.markdown.markdown import Markdown
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.table_fit import ColumnNeed, column_widths
 from ui.chat.markdown.text_tools import TextTools
+from ui.theme.colours import use_colours
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import DARK, LIGHT
 
@@ -62,7 +63,7 @@ after a break."""
 
 @pytest.fixture
 def colours(qtbot):
-    made = CodeColours(LIGHT)
+    made = CodeColours()
     yield made
     made.close()
 
@@ -153,7 +154,7 @@ def test_code_is_coloured_and_follows_the_theme(qtbot, make_view, colours: CodeC
     view = make_view()
     view.set_text(TEXT)
     qtbot.waitUntil(lambda: LIGHT.code_keyword in view.document().toHtml())
-    colours.set_palette(DARK)
+    use_colours(DARK)
     view.set_style(TextStyle(DARK, "Sans", "Monospace"))
     qtbot.waitUntil(lambda: DARK.code_keyword in view.document().toHtml())
     assert LIGHT.code_keyword not in view.document().toHtml()

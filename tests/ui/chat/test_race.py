@@ -31,7 +31,7 @@ def test_the_faster_one_is_named(first: float, second: float, expected: tuple[st
 def race(qtbot, window: MainWindow, server: FakeServer) -> RaceDialog:
     window.watch.start()
     qtbot.waitUntil(lambda: bool(window.watch.models))
-    window.desk.send("Say\nhello")
+    window.desk.current.send("Say\nhello")
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
     view.receipt.click()  # type: ignore[union-attr]

@@ -132,7 +132,7 @@ DEEP = {
 def test_a_deep_reply_shows_its_stages_and_what_they_took(qtbot, window: MainWindow, server: FakeServer) -> None:
     server.stages, server.deep, server.steps = STAGES, DEEP, threading.Semaphore(0)
     choose(qtbot, window, Speed.DEEP)
-    window.desk.send("A hard question")
+    window.desk.current.send("A hard question")
     for stage in STAGES:
         server.steps.release()
         qtbot.waitUntil(lambda stage=stage: reply_view(window).stages.stage == stage["stage"])
@@ -150,7 +150,7 @@ def test_a_deep_reply_can_be_stopped_at_each_stage(qtbot, window: MainWindow, se
     # The last stage goes on until somebody leaves.
     server.stages, server.delay = [*STAGES[:at], *[STAGES[at]] * 10_000], 0.01
     choose(qtbot, window, Speed.DEEP)
-    window.desk.send("A hard question")
+    window.desk.current.send("A hard question")
     qtbot.waitUntil(lambda: reply_view(window).stages.stage == STAGES[at]["stage"])
     window.page.composer.button.click()
     message = window.desk.current.tree.path[-1]

@@ -21,7 +21,7 @@ def thinking(server: FakeServer) -> FakeServer:
 
 def test_thoughts_stream_into_a_folded_line_that_opens(qtbot, window: MainWindow, thinking: FakeServer) -> None:
     thinking.steps = threading.Semaphore(0)
-    window.desk.send("A hard question")
+    window.desk.current.send("A hard question")
     thinking.steps.release(1)
     view = reply_view(window)
     qtbot.waitUntil(lambda: view.thoughts.text == "Let me ")
@@ -50,7 +50,7 @@ def test_a_reply_that_is_stopped_while_it_is_thought_over_keeps_its_thoughts(
     qtbot, window: MainWindow, thinking: FakeServer
 ) -> None:
     thinking.thoughts, thinking.delay = ["Hm. "] * 10_000, 0.01
-    window.desk.send("A hard question")
+    window.desk.current.send("A hard question")
     qtbot.waitUntil(lambda: bool(reply_view(window).thoughts.text))
     window.page.composer.button.click()
     message = ended(qtbot, window)
@@ -63,10 +63,10 @@ def test_thoughts_are_not_sent_back_and_a_chat_that_was_left_shows_them_again(
     qtbot, window: MainWindow, thinking: FakeServer
 ) -> None:
     thinking.steps = threading.Semaphore(0)
-    window.desk.send("A hard question")
+    window.desk.current.send("A hard question")
     first = window.desk.current.chat.id
     thinking.steps.release(1)
-    qtbot.waitUntil(lambda: bool(window.desk.current.live_thoughts))
+    qtbot.waitUntil(lambda: bool((running := window.desk.current.running) and running.thoughts))
     window.desk.new_chat()
     thinking.steps.release(1)
     window.desk.open(first)
@@ -74,7 +74,7 @@ def test_thoughts_are_not_sent_back_and_a_chat_that_was_left_shows_them_again(
     thinking.steps.release(len(thinking.pieces))
     ended(qtbot, window)
     thinking.steps = None
-    window.desk.send("And now?")
+    window.desk.current.send("And now?")
     ended(qtbot, window)
     assert [message["content"] for message in thinking.requests[-1]["messages"]] == [
         "A hard question",

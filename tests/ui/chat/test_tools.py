@@ -236,7 +236,7 @@ def test_a_call_that_was_open_at_the_end_is_over_when_it_is_read() -> None:
 
 
 def ask(window: MainWindow, text: str) -> None:
-    window.desk.send(text)
+    window.desk.current.send(text)
 
 
 def reply(window: MainWindow) -> Message:
@@ -352,6 +352,6 @@ def test_calls_are_bounded_and_can_be_stopped(
     qtbot.waitUntil(lambda: bool(reply(window).calls))
     reply_view(window).calls.rows["0-0-c0"].once.click()
     assert reply(window).calls[0].status is CallStatus.RUNNING
-    window.desk.stop()
+    window.desk.current.stop()
     assert (reply(window).status, reply(window).calls[0].status) == (Status.STOPPED, CallStatus.REFUSED)
     assert not window.desk.current.is_running

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app.client.server_process import ServerProcess
 from tests.ui.pages.conftest import agree
+from ui.chat.storage.store import ChatStore
 from ui.client.api import Api
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
 from ui.jobs.jobs_page import AGAIN, DRAFTS, DROP, LET_GO, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
@@ -107,7 +108,7 @@ def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage,
         window.desk.new_chat()
         page.focus_view()
     listed: list = []
-    window.archive.chats(listed.extend)
+    window.archive.ask(ChatStore.chats, listed.extend, [])
     qtbot.waitUntil(lambda: bool(listed))
     assert [chat.title for chat in listed] == ["What is a fox?"]
     page.rows.rows[key].buttons["Remove"].click()

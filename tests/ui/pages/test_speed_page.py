@@ -18,6 +18,7 @@ from ui.speed.measuring_card import PAIR, STOPPED, VERIFY, gains
 from ui.speed.plots import LinePlot, figures
 from ui.speed.sentences import decision, helps, limit
 from ui.speed.speed_page import DASH
+from ui.theme.colours import use_colours
 from ui.theme.tokens import DARK, mixed
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.facts_grid import FactsGrid
@@ -100,7 +101,7 @@ def test_a_plot_paints_its_line_and_says_it(qtbot) -> None:
     plot = LinePlot("Speed", "GB per second")
     qtbot.addWidget(plot)
     plot.resize(400, 150)
-    plot.set_palette(DARK)
+    use_colours(DARK)
 
     def colours() -> set[str]:
         image = plot.grab().toImage()
@@ -162,7 +163,7 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     served.show_page("speed")
     page = served.speed
     assert page is not None
-    served.desk.send("Tell me a story about a fox.")
+    served.desk.current.send("Tell me a story about a fox.")
     qtbot.waitUntil(lambda: not served.desk.current.is_running and "last reply" in page.unit.text())
     assert float(page.rate.text().replace(",", "")) > 0
     assert "GB/s" in page.limit.text()

@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
 from models.formatting.figures import size as bytes_in_words
 from ui.client.attachments import FOUND, Attachment, Choice, spans
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import fill
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.icon_button import IconButton
 
@@ -60,7 +61,7 @@ def how_chosen(attachment: Attachment) -> str:
     )
 
 
-class Chip(QFrame):
+class Chip(Dressed, QFrame):
     """A file that will be sent; while it is read it says how far that is."""
 
     removed = Signal()
@@ -82,6 +83,7 @@ class Chip(QFrame):
         self.remove.clicked.connect(self.removed)
         fill(QHBoxLayout(self), self.button, self.remove, spacing=0, margins=(Space.XS, 2, 2, 2))
         self.show_progress(0.0)
+        self.dress()
 
     def show_progress(self, share: float) -> None:
         """Say how far the reading is."""
@@ -91,15 +93,15 @@ class Chip(QFrame):
         """Show what was read, and offer what can be chosen of it."""
         self.attachment = attachment
         self._say(facts(attachment))
+        self.dress()
         self.button.setToolTip(in_tip(f"{self.name}\n{how_chosen(attachment)}"))
         if attachment.is_long and self.button.menu() is None:
             self.button.setMenu(self._menu())
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icons for another palette."""
+    def dress(self) -> None:
+        """Draw the icon."""
         is_image = self.attachment is not None and bool(self.attachment.image)
-        set_icon(self.button, "image" if is_image else "file", palette.muted, size=16)
-        self.remove.set_palette(palette)
+        set_icon(self.button, "image" if is_image else "file", colours().muted, size=16)
 
     def _say(self, words: str) -> None:
         self.button.setText(on_button(f"{short(self.name, NAME)}   {words}"))

@@ -13,10 +13,11 @@ from PySide6.QtWidgets import QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, 
 from ui.chat.attachments.chip import facts, how_chosen, short
 from ui.client.attachments import Attachment
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 
 HEIGHT = 240  # pixels of an unfolded text, which then scrolls
@@ -25,7 +26,7 @@ NAME = 48  # letters of a name
 SHOWN = 100_000  # letters of an unfolded text: more take a while to lay out
 
 
-class SentFiles(QWidget):
+class SentFiles(Dressed, QWidget):
     """Folded at first; hidden for a message without files."""
 
     def __init__(self, attachments: Sequence[Attachment], parent: QWidget | None = None) -> None:
@@ -37,11 +38,12 @@ class SentFiles(QWidget):
         for number, one in enumerate(self._attachments):
             self._column.addWidget(self._button(number, one), 0, Qt.AlignmentFlag.AlignRight)
         self.setVisible(bool(self._attachments))
+        self.dress()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icons for another palette."""
+    def dress(self) -> None:
+        """Draw the icons."""
         for button, one in zip(self.buttons, self._attachments, strict=True):
-            set_icon(button, "image" if one.image else "file", palette.muted, size=16)
+            set_icon(button, "image" if one.image else "file", colours().muted, size=16)
 
     def _button(self, number: int, one: Attachment) -> QToolButton:
         button = QToolButton()

@@ -18,8 +18,9 @@ from ui.chat.attachments.file_reading import FileReading
 from ui.chat.attachments.pages_dialog import PagesDialog
 from ui.client.attachments import Attachment, Choice
 from ui.language import tr
+from ui.theme.colours import Dressed
 from ui.theme.layouts import fill
-from ui.theme.tokens import LIGHT, Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.page_layout import ScrollColumn, announce, plain_label
@@ -31,7 +32,7 @@ LOW = 560
 Count = Callable[[str, Callable[[int], None]], None]
 
 
-class Shelf(QWidget):
+class Shelf(Dressed, QWidget):
     """Hidden while there is neither a file nor a problem to tell of."""
 
     changed = Signal()
@@ -48,7 +49,6 @@ class Shelf(QWidget):
         self.why_blind: Callable[[], str] = lambda: ""
         self._kept.connect(lambda path: self._read(path, is_copy=True))
         self._not_kept.connect(self.tell)
-        self._palette = LIGHT
         self._told, self._can_choose = "", False
         self._chips: dict[Chip, FileReading | None] = {}
         self.problem, self.way_out = plain_label(tone="field problem"), TextButton("")
@@ -133,7 +133,6 @@ class Shelf(QWidget):
         for attachment in attachments:
             self._add_chip(attachment.name).show_attachment(attachment)
         self.tell("")
-        self._dress()
         self.changed.emit()
 
     def tell(self, problem: str, can_choose: bool = False) -> None:
@@ -179,10 +178,9 @@ class Shelf(QWidget):
             if chip.attachment is not None and not chip.attachment.n_tokens:
                 self._count(chip, chip.attachment)
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icons for another palette."""
-        self._palette = palette
-        self._dress()
+    def dress(self) -> None:
+        """Leave room for the text."""
+        self._fit()
 
     def close_readings(self) -> None:
         """Stop reading: the window closes."""
@@ -197,7 +195,6 @@ class Shelf(QWidget):
         chip.whole_wanted.connect(lambda: self._choose(chip, Choice.ALL, None))
         chip.pages_wanted.connect(lambda: self.choose_pages(chip))
         chip.passages_wanted.connect(lambda: self._choose(chip, Choice.PASSAGES, None))
-        chip.set_palette(self._palette)
         self._flow.addWidget(chip)
         return chip
 
@@ -209,7 +206,6 @@ class Shelf(QWidget):
     def _on_read(self, chip: Chip, attachment: Attachment) -> None:
         self._chips[chip] = None
         chip.show_attachment(attachment)
-        chip.set_palette(self._palette)
         self.show_problem()
         self._count(chip, attachment)
         self._start_next()
@@ -255,12 +251,6 @@ class Shelf(QWidget):
                 self.changed.emit()
 
         self.count(whole[:COUNTED], counted)
-
-    def _dress(self) -> None:
-        self.dismiss.set_palette(self._palette)
-        for chip in self._chips:
-            chip.set_palette(self._palette)
-        self._show()
 
     def _show(self) -> None:
         self.setVisible(bool(self._chips) or bool(self.problem.text()))

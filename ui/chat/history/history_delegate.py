@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOpti
 from models.formatting.figures import count
 from ui.chat.history.history_model import CHAT, HEADING, RUNNING, SNIPPET, Heading
 from ui.language import tr
+from ui.theme.colours import colours
 from ui.theme.icons import pixmap
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
+from ui.theme.tokens import Corner, Space, Type
 from ui.widgets.elided_label import draw_line
 
 ROW = 34
@@ -25,12 +26,7 @@ class HistoryDelegate(QStyledItemDelegate):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._palette = LIGHT
         self._has_snippets = False
-
-    def set_palette(self, palette: Palette) -> None:
-        """Paint in another palette."""
-        self._palette = palette
 
     def set_has_snippets(self, has_snippets: bool) -> None:
         """Make room for a second line."""
@@ -67,14 +63,14 @@ class HistoryDelegate(QStyledItemDelegate):
 
     def _paint_heading(self, painter: QPainter, way: Qt.LayoutDirection, rect: QRect, text: str) -> None:
         painter.setFont(_font(painter, Type.CAPTION, QFont.Weight.DemiBold))
-        painter.setPen(QColor(self._palette.muted))
+        painter.setPen(QColor(colours().muted))
         above = rect.height() - painter.fontMetrics().height() - Space.XS
         draw_line(painter, QStyle.visualRect(way, rect, rect.adjusted(Space.S + 2, above, 0, -Space.XS)), text)
 
     def _paint_folder(self, painter: QPainter, option: QStyleOptionViewItem, rect: QRect, folder: Heading) -> None:
         self._paint_ground(painter, rect, option.state, bool(option.state & QStyle.StateFlag.State_Selected))
         side, ratio, way = scaled(FOLDER_ICON), painter.device().devicePixelRatioF(), option.direction
-        colour = self._palette.muted
+        colour = colours().muted
         place = QRect(rect.left() + Space.XS, rect.center().y() - side // 2, side, side)
         arrow = pixmap("down" if folder.is_open else "right", colour, FOLDER_ICON, ratio)
         painter.drawPixmap(QStyle.visualRect(way, rect, place), arrow)
@@ -96,7 +92,7 @@ class HistoryDelegate(QStyledItemDelegate):
         if index.data(RUNNING):
             inner.setRight(inner.right() - Space.L)
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self._palette.accent))
+            painter.setBrush(QColor(colours().accent))
             dot = QRect(rect.right() - Space.L, rect.center().y() - 3, 7, 7)
             painter.drawEllipse(QStyle.visualRect(way, rect, dot))
         chat = index.data(CHAT)
@@ -104,7 +100,7 @@ class HistoryDelegate(QStyledItemDelegate):
             side = scaled(PIN_ICON)
             place = QRect(inner.right() - side, rect.center().y() - side // 2, side, side)
             ratio = painter.device().devicePixelRatioF()
-            pin = pixmap("pin", self._palette.muted, PIN_ICON, ratio)
+            pin = pixmap("pin", colours().muted, PIN_ICON, ratio)
             painter.drawPixmap(QStyle.visualRect(way, rect, place), pin)
             inner.setRight(place.left() - Space.XS)
         elif chat is not None and chat.folder and not self._has_snippets:
@@ -119,13 +115,13 @@ class HistoryDelegate(QStyledItemDelegate):
         self._paint_line(painter, place, str(index.data()), weight=_weight(is_chosen))
 
     def _paint_ground(self, painter: QPainter, rect: QRect, state: QStyle.StateFlag, is_chosen: bool) -> None:
-        ground = self._palette.pressed if is_chosen else self._palette.hover
+        ground = colours().pressed if is_chosen else colours().hover
         if is_chosen or state & QStyle.StateFlag.State_MouseOver:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(ground))
             painter.drawRoundedRect(rect, Corner.S, Corner.S)
         if state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(QColor(self._palette.focus), 2))
+            painter.setPen(QPen(QColor(colours().focus), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), Corner.S, Corner.S)
 
@@ -133,7 +129,7 @@ class HistoryDelegate(QStyledItemDelegate):
         self, painter: QPainter, rect: QRect, text: str, muted: bool = False, weight: QFont.Weight = QFont.Weight.Normal
     ) -> None:
         painter.setFont(_font(painter, Type.CAPTION if muted else Type.LABEL, weight))
-        painter.setPen(QColor(self._palette.muted if muted else self._palette.text))
+        painter.setPen(QColor(colours().muted if muted else colours().text))
         shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, rect.width())
         draw_line(painter, rect, shown)
 

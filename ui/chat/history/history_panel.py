@@ -39,9 +39,10 @@ from ui.chat.history.history_delegate import HistoryDelegate
 from ui.chat.history.history_model import CHAT, CHAT_ID, DRAGGED, FOLDER, HEADING, HistoryModel
 from ui.client.chat_records import ChatSummary
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap, set_icon
 from ui.theme.layouts import STRETCH, fill
-from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
+from ui.theme.tokens import SIDEBAR, Corner, Space
 from ui.widgets.elided_label import on_button
 from ui.widgets.fields import SearchField
 from ui.widgets.icon_button import IconButton, TextButton
@@ -58,7 +59,7 @@ LEAST, MOST = SIDEBAR * 3 // 4, SIDEBAR * 2  # pixels, between which its edge ca
 MOST_LETTERS = 60  # of the name of a folder
 
 
-class HistoryPanel(QFrame):
+class HistoryPanel(Dressed, QFrame):
     """Lists chats; reports what the user wants done with them."""
 
     opened = Signal(object)
@@ -126,27 +127,12 @@ class HistoryPanel(QFrame):
 
     def _lay_out(self) -> None:
         head = self._head = QHBoxLayout()
-        head.setSpacing(Space.S)
-        head.addWidget(self._mark)
-        head.addWidget(self._name, 1)
-        head.addWidget(self.more)
-        top = QVBoxLayout()
-        top.setContentsMargins(Space.M, Space.M, Space.M, Space.S)
-        top.setSpacing(Space.S)
-        top.addLayout(head)
-        top.addSpacing(Space.XS)
-        top.addWidget(self.new)
-        top.addWidget(self.search)
+        fill(head, self._mark, (self._name, 1), self.more, spacing=Space.S)
+        top = fill(QVBoxLayout(), head, spacing=Space.S, margins=(Space.M, Space.M, Space.M, Space.S))
+        fill(top, Space.XS, self.new, self.search)
         self.foot = fill(QHBoxLayout(), self.archive, STRETCH, margins=(Space.S, Space.XS, Space.M, Space.XS))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(top)
-        column.addWidget(self.nothing)
-        column.addWidget(self.list, 1)
-        below = QVBoxLayout()
-        below.setContentsMargins(Space.S, 0, Space.S, 0)
-        below.addWidget(self.note)
+        column = fill(QVBoxLayout(self), top, self.nothing, (self.list, 1), spacing=0, margins=0)
+        below = fill(QVBoxLayout(), self.note, margins=(Space.S, 0, Space.S, 0))
         column.addLayout(below)
         column.addLayout(self.foot)
 
@@ -196,19 +182,15 @@ class HistoryPanel(QFrame):
         elif self.list.currentIndex().row() != row:
             self.list.setCurrentIndex(self.model.index(row))
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw icons and lines for another palette."""
-        self.delegate.set_palette(palette)
-        self.list.mark = QColor(palette.focus)
-        set_icon(self.new, "new", palette.text, size=18)
-        self.search.set_palette(palette)
-        self._mark.setPixmap(pixmap("stream", palette.accent, 24, self.devicePixelRatioF()))
-        self.more.set_palette(palette)
+    def dress(self) -> None:
+        """Draw the icons, and leave room for the name."""
+        set_icon(self.new, "new", colours().text, size=18)
+        self._mark.setPixmap(pixmap("stream", colours().accent, 24, self.devicePixelRatioF()))
+        self.more.dress()  # its size is needed now
         self._name.ensurePolished()
         self._head.invalidate()
         self.setMinimumWidth(max(LEAST, self._head.minimumSize().width() + 2 * Space.M))
-        set_icon(self.archive, "archive", palette.muted, size=16)
-        self.list.viewport().update()
+        set_icon(self.archive, "archive", colours().muted, size=16)
 
     def _on_archive(self, is_shown: bool) -> None:
         self.archive.setText(tr("Back to all chats") if is_shown else tr("Archive"))
@@ -413,7 +395,6 @@ class _ChatList(QListView):
         self.setDragEnabled(True)
         self.setAcceptDrops(True)
         self.setDropIndicatorShown(False)
-        self.mark = QColor()
         self._target: tuple[str, int, int] | None = None  # the folder below the chat that is dragged, and its lines
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
@@ -467,7 +448,7 @@ class _ChatList(QListView):
             area = QRect(0, top, whole.width(), whole.height() - top)
         painter = QPainter(self.viewport())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(self.mark, 2))
+        painter.setPen(QPen(QColor(colours().focus), 2))
         painter.drawRoundedRect(area.adjusted(Space.XS, 1, -Space.XS, -1), Corner.S, Corner.S)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from ui.chat.markdown.code_spans import ColourSpan, code_spans
 from ui.platform.gui_thread import GuiThread
+from ui.theme.colours import colours
 from ui.theme.tokens import Palette
 
 STEP_SECONDS = 0.004
@@ -21,9 +22,8 @@ STEP_SECONDS = 0.004
 class CodeColours(QObject):
     """One queue of code to colour for all documents of the window."""
 
-    def __init__(self, palette: Palette, parent: QObject | None = None) -> None:
+    def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._palette = palette
         self._gui = GuiThread(self)
         self._lexing = ThreadPoolExecutor(1, thread_name_prefix="code colours")
         self._waiting: dict[int, _Job] = {}
@@ -31,10 +31,6 @@ class CodeColours(QObject):
         self._jobs: deque[_Job] = deque()
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._step)
-
-    def set_palette(self, palette: Palette) -> None:
-        """Colour from now on for another palette."""
-        self._palette = palette
 
     def warm_up(self) -> None:
         """Import what colouring needs, before it is needed."""
@@ -73,7 +69,7 @@ class CodeColours(QObject):
             self._timer.stop()
             return
         job = self._jobs[0]
-        if not job.is_still_right or not job.apply(self._palette, time.perf_counter() + STEP_SECONDS):
+        if not job.is_still_right or not job.apply(colours(), time.perf_counter() + STEP_SECONDS):
             self._jobs.popleft()
 
 

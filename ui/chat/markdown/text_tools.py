@@ -8,7 +8,6 @@ from ui.chat.markdown.code_colours import CodeColours
 from ui.chat.markdown.formulas import Formulas
 from ui.chat.markdown.markdown import Markdown
 from ui.theme.text_style import TextStyle
-from ui.theme.tokens import Palette
 
 
 @dataclass(slots=True)
@@ -19,13 +18,3 @@ class TextTools:
     colours: CodeColours
     style: TextStyle
     formulas: Formulas
-
-    @property
-    def palette(self) -> Palette:
-        """The palette in use."""
-        return self.style.palette
-
-    def set_style(self, style: TextStyle) -> None:
-        """Use another style for what is written from now on."""
-        self.style = style
-        self.colours.set_palette(style.palette)

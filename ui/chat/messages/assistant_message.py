@@ -24,6 +24,7 @@ from ui.chat.tools.calls_view import CallsView
 from ui.client.chat_records import EDITED, Message, Status
 from ui.client.speeds import DeepProgress, deep_progress
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
@@ -81,13 +82,7 @@ class AssistantMessage(MessageView):
         self.footer.addWidget(self.receipt, 1)
         for widget in (self.versions, self.more, self.edit, self.copy, self.redo):
             self.footer.addWidget(widget)
-        self.column.addWidget(self.stages)
-        self.column.addWidget(self.thoughts)
-        self.column.addWidget(self.calls)
-        self.column.addWidget(self.view)
-        self.column.addWidget(self.problem)
-        self.column.addWidget(self.spark_note)
-        self.column.addLayout(self.footer)
+        fill(self.column, self.stages, self.thoughts, self.calls, self.view, self.problem, self.spark_note, self.footer)
         self.show_calls(message)
         self.restyle()
 
@@ -258,14 +253,9 @@ class AssistantMessage(MessageView):
         self.edit.setFocus()
 
     def restyle(self) -> None:
-        """Follow the palette."""
-        super().restyle()
-        self.problem.restyle(self._tools)
-        self.spark_note.restyle(self._tools)
-        self.stages.restyle(self._tools)
+        """Follow the style of the tools."""
         self.thoughts.restyle()
         self.calls.restyle()
-        self.receipt.set_palette(self._tools.palette)
         self._fill_receipt()
         self.view.set_style(self._tools.style)
 
@@ -281,7 +271,7 @@ class AssistantMessage(MessageView):
 
     def _fill_receipt(self) -> None:
         if self.receipt_card is not None and self.message.timings is not None:
-            self.receipt_card.show_timings(self.message.timings, self._tools.palette)
+            self.receipt_card.show_timings(self.message.timings)
             self.receipt_card.show_tint(self._tools.style.tints_drafts, bool(self.message.drafted))
 
     def _on_retry(self) -> None:
@@ -302,7 +292,7 @@ class AssistantMessage(MessageView):
         return super()._can_show_buttons() and self.editor is None and self.message.status is not Status.STREAMING
 
 
-class _Note(QFrame):
+class _Note(Dressed, QFrame):
     """What is to be known of a reply, with a button for what can be done; hidden while there is nothing."""
 
     def __init__(self, name: str, icon: str, tone: str, button: str = "") -> None:
@@ -314,6 +304,7 @@ class _Note(QFrame):
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.M + 2, Space.S, Space.S, Space.S))
         fill(row, self._icon, (self._text, 1), self.button)
+        self.dress()
         self.hide()
 
     @property
@@ -325,6 +316,6 @@ class _Note(QFrame):
         self._text.setText(words)
         self.setVisible(bool(words))
 
-    def restyle(self, tools: TextTools) -> None:
-        colour = getattr(tools.palette, self._tone)
+    def dress(self) -> None:
+        colour = getattr(colours(), self._tone)
         self._icon.setPixmap(pixmap(self._icon_name, colour, ICON, self.devicePixelRatioF()))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from ui.chat.markdown.text_tools import TextTools
 from ui.client.speeds import STAGES, DeepProgress
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
@@ -15,21 +15,19 @@ from ui.widgets.page_layout import style_as
 ICON = 14
 
 
-class DeepStages(QWidget):
+class DeepStages(Dressed, QWidget):
     """Hidden until a deep reply says how far it is."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._tools: TextTools | None = None
         self._stage = ""
         self._marks = {name: QLabel() for name in STAGES}
         self._names = {name: QLabel(words) for name, words in STAGES.items()}
         row = fill(QHBoxLayout(self), spacing=Space.XS, margins=(0, Space.XS, 0, Space.XS))
         for name in STAGES:
-            row.addWidget(self._marks[name])
-            row.addWidget(self._names[name])
-            row.addSpacing(Space.M)
+            fill(row, self._marks[name], self._names[name], Space.M)
         row.addStretch()
+        self.dress()
         self.hide()
 
     @property
@@ -44,17 +42,11 @@ class DeepStages(QWidget):
         if stage != self._stage:
             self._stage = stage
             self.setAccessibleName(tr("Stage: {name}", name=STAGES.get(stage, "")))
-            self._draw()
+            self.dress()
 
-    def restyle(self, tools: TextTools) -> None:
-        """Draw the marks for another palette."""
-        self._tools = tools
-        self._draw()
-
-    def _draw(self) -> None:
-        if self._tools is None:
-            return
-        palette, names = self._tools.palette, list(STAGES)
+    def dress(self) -> None:
+        """Draw the marks."""
+        palette, names = colours(), list(STAGES)
         at = names.index(self._stage) if self._stage in STAGES else -1
         for number, name in enumerate(names):
             is_done = number < at

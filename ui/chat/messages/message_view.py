@@ -11,7 +11,7 @@ from ui.chat.markdown.text_view import TextView
 from ui.client.chat_records import Message
 from ui.language import tr
 from ui.theme.layouts import fill
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import announce
 
@@ -56,11 +56,6 @@ class Versions(QWidget):
             announce(self, tr("Version {number} of {n}", number=self._at + by + 1, n=len(self._ids)))
             self.chosen.emit(self._ids[self._at + by])
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the arrows for another palette."""
-        self.back.set_palette(palette)
-        self.forth.set_palette(palette)
-
 
 class MessageView(QWidget):
     """One message. Subclasses put their text into ``column`` and their buttons into ``footer``."""
@@ -104,9 +99,7 @@ class MessageView(QWidget):
 
     def restyle(self) -> None:
         """Follow a change of ``tools``."""
-        self.versions.set_palette(self._tools.palette)
-        for button in self.buttons:
-            button.set_palette(self._tools.palette)
+        raise NotImplementedError
 
     def enterEvent(self, event: QEnterEvent) -> None:
         """Show the buttons under the pointer."""

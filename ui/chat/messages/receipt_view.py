@@ -22,10 +22,11 @@ from models.formatting.figures import milliseconds
 from ui.chat.messages.receipts import Phase, phases, receipt_facts, what_would_help, why_this_fast
 from ui.client.chat_records import Timings
 from ui.language import tr
+from ui.theme.colours import colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.elided_label import draw_line
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.fields import CheckField
@@ -44,7 +45,6 @@ class ReceiptLine(QAbstractButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._palette = LIGHT
         self.setObjectName("receiptLine")
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setCheckable(True)
@@ -60,11 +60,6 @@ class ReceiptLine(QAbstractButton):
         if not can_open:
             self.setChecked(False)
         self._tell()
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw in other colours."""
-        self._palette = palette
-        self.update()
 
     def setText(self, text: str) -> None:
         """Show other figures."""
@@ -89,14 +84,14 @@ class ReceiptLine(QAbstractButton):
         option.initFrom(self)
         self.style().drawPrimitive(QStyle.PrimitiveElement.PE_Widget, option, painter, self)
         place = self.rect().adjusted(_EDGE, 0, -_EDGE, 0)
-        colour = self._palette.text if self.isChecked() or self.underMouse() else self._palette.muted
+        colour = colours().text if self.isChecked() or self.underMouse() else colours().muted
         if self.isEnabled():
             arrow = pixmap("down" if self.isChecked() else "right", colour, _ARROW, self.devicePixelRatioF())
             side = scaled(_ARROW)
             at = QRect(place.left(), (self.height() - side) // 2, side, side)
             painter.drawPixmap(QStyle.visualRect(self.layoutDirection(), self.rect(), at), arrow)
             place.setLeft(place.left() + side + 2)
-        painter.setPen(QColor(colour if self.isEnabled() else self._palette.muted))
+        painter.setPen(QColor(colour if self.isEnabled() else colours().muted))
         shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, place.width())
         draw_line(painter, QStyle.visualRect(self.layoutDirection(), self.rect(), place), shown)
 
@@ -142,11 +137,11 @@ class ReceiptCard(QFrame):
         column.addLayout(foot)
         self.hide()
 
-    def show_timings(self, timings: Timings, palette: Palette) -> None:
+    def show_timings(self, timings: Timings) -> None:
         """Show the figures of a reply."""
         found = phases(timings)
-        self.bar.show_phases(found, palette)
-        self._show_legend(found, palette)
+        self.bar.show_phases(found)
+        self._show_legend(found)
         self.facts.show_facts(receipt_facts(timings))
         self.why.setText(why_this_fast(timings))
         would_help = what_would_help(timings)
@@ -163,14 +158,14 @@ class ReceiptCard(QFrame):
         unknown = tr("This reply was written while it was off, so its drafted words are not known.")
         self.tint.setToolTip("" if is_known or not is_on else unknown)
 
-    def _show_legend(self, found: Sequence[Phase], palette: Palette) -> None:
+    def _show_legend(self, found: Sequence[Phase]) -> None:
         while (item := self._legend.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
                 widget.hide()
                 widget.deleteLater()
         for row, phase in enumerate(found):
-            for column, label in enumerate((_Dot(phase.colour, palette), *map(QLabel, _words(phase)))):
+            for column, label in enumerate((_Dot(phase.colour), *map(QLabel, _words(phase)))):
                 label.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
                 label.setProperty("tone", "caption" if column in (1, 3) else "")
                 label.setWordWrap(column == 3)  # the others are a word or two
@@ -184,16 +179,16 @@ def _words(phase: Phase) -> tuple[str, str, str]:
 class _Dot(QLabel):
     """The colour of a phase, beside its name."""
 
-    def __init__(self, colour: str, palette: Palette) -> None:
+    def __init__(self, colour: str) -> None:
         super().__init__()
-        self._colour = QColor(getattr(palette, colour))
+        self._colour = colour
         self.setFixedWidth(_BAR)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self._colour)
+        painter.setBrush(QColor(getattr(colours(), self._colour)))
         painter.drawEllipse(QRectF(0, (self.height() - _BAR) / 2, _BAR, _BAR))
 
 
@@ -203,13 +198,12 @@ class PhaseBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._phases: Sequence[Phase] = ()
-        self._palette = LIGHT
         self.setAccessibleName(tr("Where the time went"))
         self.setFixedHeight(scaled(_BAR))
 
-    def show_phases(self, found: Sequence[Phase], palette: Palette) -> None:
-        """Show other phases, or the same in other colours."""
-        self._phases, self._palette = found, palette
+    def show_phases(self, found: Sequence[Phase]) -> None:
+        """Show other phases, or the same in another size."""
+        self._phases = found
         self.setFixedHeight(scaled(_BAR))
         self.setAccessibleDescription(", ".join(f"{phase.name} {milliseconds(phase.ms)}" for phase in found))
         self.setToolTip(self.accessibleDescription())
@@ -230,5 +224,5 @@ class PhaseBar(QWidget):
         for phase, length in zip(self._phases, lengths, strict=True):
             part = QRectF(left, 0, length * shrink, self.height())
             part = visual_rect(self.layoutDirection(), QRectF(self.rect()), part)
-            painter.fillRect(part, QColor(getattr(self._palette, phase.colour)))
+            painter.fillRect(part, QColor(getattr(colours(), phase.colour)))
             left += length * shrink

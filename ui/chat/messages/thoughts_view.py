@@ -11,6 +11,7 @@ from models.formatting.figures import milliseconds
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
@@ -24,7 +25,7 @@ INDENT = 5  # puts the line beside the thoughts below the middle of the arrow
 SHARE = Type.BODY / Type.LARGE
 
 
-class ThoughtsView(QWidget):
+class ThoughtsView(Dressed, QWidget):
     """Hidden while there are no thoughts; folded until it is clicked, also while they grow."""
 
     def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
@@ -48,6 +49,7 @@ class ThoughtsView(QWidget):
         )
         self._inset = fill(QHBoxLayout(), self._body)
         column.addLayout(self._inset)
+        self.dress()
         self.hide()
 
     @property
@@ -98,7 +100,6 @@ class ThoughtsView(QWidget):
         """Follow a change of the tools' style."""
         if self._view is not None:
             self._view.set_style(_style(self._tools))
-        self._draw()
 
     def _say(self, words: str) -> None:
         self.head.setText(words)
@@ -109,12 +110,12 @@ class ThoughtsView(QWidget):
         if is_open:
             self.view.set_text(self.text)
         self._body.setVisible(is_open)
-        self._draw()
+        self.dress()
 
-    def _draw(self) -> None:
-        palette = self._tools.palette
+    def dress(self) -> None:
+        """Draw the arrow, and place what is below it."""
         fill(self._inset, margins=(scaled(ICON) // 2 + INDENT, 0, 0, 0))
-        set_icon(self.head, "down" if self.is_open else "right", palette.muted, palette.border_strong, ICON)
+        set_icon(self.head, "down" if self.is_open else "right", colours().muted, colours().border_strong, ICON)
         self.head.setAccessibleDescription(tr("Shown") if self.is_open else tr("Folded"))
 
 
@@ -123,5 +124,5 @@ def _over(ms: float | None) -> str:
 
 
 def _style(tools: TextTools) -> TextStyle:
-    palette = replace(tools.palette, text=tools.palette.muted)
+    palette = replace(tools.style.palette, text=tools.style.palette.muted)
     return replace(tools.style, palette=palette, percent=round(tools.style.percent * SHARE))

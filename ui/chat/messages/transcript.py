@@ -19,6 +19,7 @@ from ui.chat.storage.search_hit import places
 from ui.client.chat_records import Message, Role, Status
 from ui.client.speeds import DeepProgress
 from ui.language import tr
+from ui.theme.colours import colours
 from ui.theme.layouts import fill
 from ui.theme.tokens import COLUMN, Space
 from ui.widgets.icon_button import IconButton
@@ -200,7 +201,6 @@ class Transcript(ScrollColumn):
 
     def restyle(self) -> None:
         """Follow a change of the tools' style."""
-        self.to_end.set_palette(self._tools.palette)
         for view in self._views.values():
             view.restyle()
 
@@ -214,7 +214,7 @@ class Transcript(ScrollColumn):
         self._is_following = False
         views = self._views[message_id].text_views
         for view in views:
-            view.mark(places(view.toPlainText(), words), self._tools.palette.selection)
+            view.mark(places(view.toPlainText(), words), colours().selection)
         # Where it is, the layout says later, and again while messages above it are made.
         self._hit = next((view for view in views if view.extraSelections()), views[-1])
         QTimer.singleShot(0, self._hit, self._go_to_hit)

@@ -81,10 +81,8 @@ class UserMessage(MessageView):
         return [self.view]
 
     def restyle(self) -> None:
-        """Follow the palette."""
-        super().restyle()
+        """Follow the style of the tools."""
         self.view.fit_tabs()
-        self.files.set_palette(self._tools.palette)
         self._fill()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -37,9 +37,7 @@ class PromptForm(Dialog):
             field.setProperty("kind", "field")
             field.setAccessibleName(name)
             self.fields[name] = field
-            form.addWidget(label)
-            form.addWidget(field)
-            form.addSpacing(Space.S)
+            fill(form, label, field, Space.S)
         form.addStretch()
         self.ok, cancel = primary(tr("Insert")), QPushButton(tr("Cancel"))
         self.ok.clicked.connect(self._on_ok)

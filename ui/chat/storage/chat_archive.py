@@ -14,8 +14,7 @@ from typing import TypeVar
 from models.files.disk import move_database
 from ui.chat.storage.rescue import rescue
 from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew, backup_of
-from ui.client.attachments import Attachment
-from ui.client.chat_records import Chat, ChatSummary, Message
+from ui.client.chat_records import Chat, Message
 from ui.language import tr
 
 ResultT = TypeVar("ResultT")
@@ -51,85 +50,31 @@ class ChatArchive:
         self._thread = threading.Thread(target=self._run, name="chat archive", daemon=True)
         self._thread.start()
 
-    # Writing: returns at once.
-
     def save_chat(self, chat: Chat) -> None:
         """Write a chat's own fields."""
-        self._write(lambda store: store.save_chat(chat))
+        self.write(lambda store: store.save_chat(chat))
 
     def save_message(self, message: Message) -> None:
         """Write a message."""
-        self._write(lambda store: store.save_message(message))
-
-    def rename(self, chat_id: int, title: str) -> None:
-        """Give a chat another title."""
-        self._write(lambda store: store.rename(chat_id, title))
-
-    def delete(self, chat_id: int, now_ms: int) -> None:
-        """Hide a chat."""
-        self._write(lambda store: store.delete(chat_id, now_ms))
-
-    def restore(self, chat_id: int) -> None:
-        """Bring a hidden chat back."""
-        self._write(lambda store: store.restore(chat_id))
-
-    def pin(self, chat_id: int, is_pinned: bool) -> None:
-        """Keep a chat above the others, or no longer."""
-        self._write(lambda store: store.pin(chat_id, is_pinned))
-
-    def put_away(self, chat_id: int, is_archived: bool) -> None:
-        """Put a chat into the archive, or take it out."""
-        self._write(lambda store: store.put_away(chat_id, is_archived))
-
-    def move(self, chat_id: int, folder: str) -> None:
-        """Put a chat into a folder, or with "" into none."""
-        self._write(lambda store: store.move(chat_id, folder))
-
-    def rename_folder(self, folder: str, name: str) -> None:
-        """Give a folder another name; "" takes its chats out."""
-        self._write(lambda store: store.rename_folder(folder, name))
-
-    def save_draft(self, chat_id: int, text: str) -> None:
-        """Keep what was written in a chat and not sent."""
-        self._write(lambda store: store.save_draft(chat_id, text))
-
-    def save_draft_attachments(self, chat_id: int, files: tuple[Attachment, ...]) -> None:
-        """Keep the files that were attached in a chat and not sent."""
-        self._write(lambda store: store.save_draft_attachments(chat_id, files))
+        self.write(lambda store: store.save_message(message))
 
     def write(self, work: StoreJob) -> None:
-        """Write something else of the window's; it is tried again like a message."""
-        self._write(work)
+        """Let the store write something."""
+        self._jobs.put((True, work))
 
-    # Reading: ``then`` gets the answer later, on the thread of the window.
+    def ask(self, ask: Callable[[ChatStore], ResultT], then: Callable[[ResultT], None], otherwise: ResultT) -> None:
+        """Ask the store; ``then`` gets the answer on the thread of the window, ``otherwise`` where the disk refuses."""
 
-    def chats(self, then: Callable[[list[ChatSummary]], None], limit: int = -1) -> None:
-        """Ask for what is pinned or in folders, and the ``limit`` newest others; for all below 0."""
-        self._read(lambda store: store.chats(limit), then, _no_chats())
+        def work(store: ChatStore) -> None:
+            answer = otherwise
+            try:
+                answer = ask(store)
+            except Exception as error:
+                # Whatever one question meets: this thread must live, since it saves all chats.
+                self._tell(tr("The chats could not be read ({error}).", error=error))
+            self._post(lambda: then(answer))
 
-    def archived(self, then: Callable[[list[ChatSummary]], None]) -> None:
-        """Ask for the chats in the archive."""
-        self._read(lambda store: store.archived(), then, _no_chats())
-
-    def search(self, words: str, then: Callable[[list[ChatSummary]], None]) -> None:
-        """Ask for the chats that hold ``words``."""
-        self._read(lambda store: store.search(words), then, _no_chats())
-
-    def open_chat(self, chat_id: int, then: Callable[[tuple[Chat, list[Message]] | None], None]) -> None:
-        """Ask for a chat with its messages; None where it is not there."""
-        self._read(lambda store: _with_messages(store, chat_id), then, None)
-
-    def drafts(self, then: Callable[[dict[int, str]], None]) -> None:
-        """Ask by chat for what was written and not sent."""
-        self._read(lambda store: store.drafts(), then, _no_drafts())
-
-    def draft_attachments(self, then: Callable[[dict[int, tuple[Attachment, ...]]], None]) -> None:
-        """Ask by chat for the files that were attached and not sent."""
-        self._read(lambda store: store.draft_attachments(), then, _no_files())
-
-    def ask(self, work: Callable[[ChatStore], ResultT], then: Callable[[ResultT], None], otherwise: ResultT) -> None:
-        """Run ``work`` with the store; ``otherwise`` is the answer where the disk refuses."""
-        self._read(work, then, otherwise)
+        self._jobs.put((False, work))
 
     @property
     def backup(self) -> Path | None:
@@ -145,7 +90,7 @@ class ChatArchive:
             self._saw_id(store.highest_id())
             return n_chats
 
-        self._read(work, then, 0)
+        self.ask(work, then, 0)
 
     def close(self, timeout: float = 3.0) -> None:
         """Write what is left and stop; waits at most ``timeout`` seconds."""
@@ -157,21 +102,6 @@ class ChatArchive:
         done = threading.Event()
         self._jobs.put((False, lambda store: done.set()))
         return done.wait(timeout)
-
-    def _write(self, work: StoreJob) -> None:
-        self._jobs.put((True, work))
-
-    def _read(self, ask: Callable[[ChatStore], ResultT], then: Callable[[ResultT], None], otherwise: ResultT) -> None:
-        def work(store: ChatStore) -> None:
-            answer = otherwise
-            try:
-                answer = ask(store)
-            except Exception as error:
-                # Whatever one question meets: this thread must live, since it saves all chats.
-                self._tell(tr("The chats could not be read ({error}).", error=error))
-            self._post(lambda: then(answer))
-
-        self._jobs.put((False, work))
 
     def _run(self) -> None:
         store = self._open()
@@ -278,23 +208,6 @@ class ChatArchive:
         self.damaged = kept
         self._tell(tr("The file with your chats was damaged. It is kept as {kept}; a new one was started.", kept=kept))
         return store
-
-
-def _no_chats() -> list[ChatSummary]:
-    return []
-
-
-def _no_drafts() -> dict[int, str]:
-    return {}
-
-
-def _no_files() -> dict[int, tuple[Attachment, ...]]:
-    return {}
-
-
-def _with_messages(store: ChatStore, chat_id: int) -> tuple[Chat, list[Message]] | None:
-    chat = store.chat(chat_id)
-    return None if chat is None else (chat, store.messages(chat_id))
 
 
 def set_aside(path: Path) -> Path:

@@ -432,6 +432,11 @@ class ChatStore:
         )
         return [_message(row) for row in rows]
 
+    def whole_chat(self, chat_id: int) -> tuple[Chat, list[Message]] | None:
+        """Return a chat with its messages, or None where it is not there."""
+        chat = self.chat(chat_id)
+        return None if chat is None else (chat, self.messages(chat_id))
+
     def search(self, words: str) -> list[ChatSummary]:
         """Return the chats whose title or messages hold all of ``words``; the last one may be the start of a word."""
         found = {chat.id: chat for chat in self._search_titles(words)}

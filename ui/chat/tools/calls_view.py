@@ -24,10 +24,11 @@ from ui.chat.markdown.text_tools import TextTools
 from ui.client.chat_records import Message
 from ui.client.tool_calls import CallStatus, ToolCall
 from ui.language import tr
+from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Space
 from ui.widgets.elided_label import on_button
 from ui.widgets.page_layout import announce
 
@@ -64,7 +65,6 @@ class CallsView(QWidget):
                 self._show_text(message, call.at)
                 row = self.rows[call.id] = CallRow()
                 row.answered.connect(self.answered)
-                row.set_palette(self._tools.palette)
                 self._column.addWidget(row)
             self.rows[call.id].show_call(call)
         self.setVisible(bool(self.rows))
@@ -89,13 +89,11 @@ class CallsView(QWidget):
 
     def restyle(self) -> None:
         """Follow a change of the tools' style."""
-        for row in self.rows.values():
-            row.set_palette(self._tools.palette)
         for view in self.texts:
             view.set_style(self._tools.style)
 
 
-class CallRow(QFrame):
+class CallRow(Dressed, QFrame):
     """One call."""
 
     answered = Signal(str, bool, bool)
@@ -139,6 +137,7 @@ class CallRow(QFrame):
         column.addWidget(self.head, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self._ask)
         column.addWidget(self.details)
+        self.dress()
 
     @property
     def is_asked(self) -> bool:
@@ -164,9 +163,9 @@ class CallRow(QFrame):
         self._ask.setVisible(self.is_asked)
         self.details.setPlainText(f"{_pretty(call.arguments)}\n\n{call.result}".rstrip())
 
-    def set_palette(self, palette: Palette) -> None:
-        """Draw the icon for another palette, and leave room for text of another size."""
-        set_icon(self.head, "tools", palette.muted, size=16)
+    def dress(self) -> None:
+        """Draw the icon, and leave room for the text."""
+        set_icon(self.head, "tools", colours().muted, size=16)
         if self.head.isChecked():
             self.details.ensurePolished()
             self._unfold(True)
