@@ -19,6 +19,7 @@ from models.facts.layer_weights import LOOKED_UP
 from models.facts.model_facts import ModelFacts, facts_from
 from models.facts.quantisation_rank import resized
 from models.formatting.json_values import value_of
+from models.formatting.sentence import Sentence, joined
 from models.gguf.header import GgufHeader, MetadataValue, StoredArray, TensorInfo
 from models.gguf.tensor_types import BY_NAME
 
@@ -79,15 +80,17 @@ class CuratedModel:
     @property
     def drafting(self) -> str:
         """What could draft for it, in words; "" if nothing is known."""
-        known = []
-        untested = "" if self.is_tested else ", untested"
+        known: list[str] = []
         if self.facts.n_mtp_layers:
-            known.append(f"drafts with heads in its own file{untested}")
+            known.append(Sentence("drafts with heads in its own file"))
         if self.draft is not None:
-            known.append(f"{self.draft.repo_id}:{self.draft.quantisation} may draft{untested}")
+            known.append(Sentence("{draft} may draft", draft=f"{self.draft.repo_id}:{self.draft.quantisation}"))
+        if not self.is_tested:
+            known = [Sentence("{what}, untested", what=what) for what in known]
         if self.assistant is not None:
-            known.append(f"{self.assistant}, made to draft for it, does not run here")
-        return "; ".join(known)
+            told = Sentence("{assistant}, made to draft for it, does not run here", assistant=self.assistant)
+            known.append(told)
+        return joined(known, "; ")
 
 
 @dataclass(frozen=True, slots=True)

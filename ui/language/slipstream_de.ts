@@ -8469,6 +8469,26 @@ Klicke für mehr.</translation>
       <translation>Der Ordner {folder} kann nicht gelesen werden: {reason}. Prüfe seine Rechte.</translation>
     </message>
     <message>
+      <location filename="../../models/catalog/curated.py" />
+      <source>{assistant}, made to draft for it, does not run here</source>
+      <translation>{assistant}, eigens als Entwurfsmodell dafür gemacht, läuft hier nicht</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/curated.py" />
+      <source>drafts with heads in its own file</source>
+      <translation>entwirft mit Köpfen in der eigenen Datei</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/curated.py" />
+      <source>{draft} may draft</source>
+      <translation>{draft} kann entwerfen</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/curated.py" />
+      <source>{what}, untested</source>
+      <translation>{what}, nicht erprobt</translation>
+    </message>
+    <message>
       <location filename="../../models/catalog/imported_folders.py" />
       <source>{folder} {what}. Give a folder that has GGUF files somewhere in it.</source>
       <translation>{folder} {what}. Nenne einen Ordner, in dem irgendwo GGUF-Dateien liegen.</translation>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,8 +13,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 
+from models.catalog.curated import curated
 from models.formatting import figures
+from models.formatting.json_values import plain
 from models.formatting.program import IN_WINDOW
+from models.formatting.sentence import said_in
 from models.formatting.system_error import system_reason
 from tools import translations
 from ui import language
@@ -67,6 +71,11 @@ def test_a_text_is_said_in_the_language_that_was_chosen(chosen, tmp_path: Path) 
     chosen("de")
     assert language.of_data("everyday") == "Alltag"
     assert language.of_data("said by nobody") == "said by nobody"
+    (model, *_) = (model for model in curated().models if model.draft is not None)
+    assert model.draft is not None
+    sent = json.dumps(plain(model.drafting))
+    told = f"{model.draft.repo_id}:{model.draft.quantisation} kann entwerfen, nicht erprobt"
+    assert told in json.loads(sent, object_hook=said_in)
     chosen("de")
     with pytest.raises(FileNotFoundError) as raised:
         (tmp_path / "gone").read_text()
