@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app import __version__
 from app.client.discovery import RunningServer, running_servers
@@ -28,6 +28,9 @@ from core.values.errors import SlipstreamError
 from models.estimate.fit.plan import LoadSetting
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
+
+if TYPE_CHECKING:
+    from core.machine.known_machine import MachineProbe
 
 _CHILD_SECONDS = 60  # it takes one; a GPU's driver may take several at first
 
@@ -43,7 +46,9 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
         llama, selftest, servers = pool.submit(check_llama), pool.submit(run_in_child), pool.submit(check_servers)
         system, folders = check_system(), check_folders()
     # Alone, when the others are done: they would take part of what is measured.
-    speed = replace(check_bandwidth(measure_again), kernels=check_kernels(measure_again))
+    speed, probe = check_bandwidth(measure_again), check_kernels(measure_again)
+    if probe is not None and (cpu := probe.devices.get("CPU")) is not None:
+        speed = replace(speed, kernels=cpu.weights, are_kernels_estimates=probe.is_estimate)
     lent, lost = check_workers(workers)
     own = tuple(
         # Of a processor llama.cpp reports all memory as free.
@@ -164,24 +169,20 @@ def check_bandwidth(measure_again: bool = False, should_stop: Callable[[], bool]
     )
 
 
-def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] = lambda: False) -> Mapping[str, float]:
-    """Return what the remembered probe of this machine says of its processor, else probe it (some ten seconds).
+def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] = lambda: False) -> MachineProbe | None:
+    """Return the remembered probe of this machine, else probe it (some ten seconds); None if that fails or is stopped.
 
-    Empty where that fails, or was stopped.
+    One that other programs have disturbed is an estimate, and is not remembered.
     """
     from core.machine.host import this_machine
-    from core.machine.known_machine import CPU, probe_machine, remember_probe, remembered_probe
+    from core.machine.known_machine import probe_machine, remember_probe, remembered_probe
 
     folder = paths.cache_folder()
     found = None if measure_again else remembered_probe(folder, this_machine())
-    if found is None:
-        found = probe_machine(should_stop)
-        if found is None:
-            return {}
+    if found is None and (found := probe_machine(should_stop)) is not None:
         with contextlib.suppress(OSError):  # the check of the bandwidth has said so already
             remember_probe(folder, found)
-    probe = found.devices.get(CPU)
-    return probe.weights if probe is not None else {}
+    return found
 
 
 def check_folders() -> tuple[FolderFacts, ...]:

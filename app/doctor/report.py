@@ -41,6 +41,7 @@ class BandwidthFacts:
     is_estimate: bool = False
     problem: str | None = None
     kernels: Mapping[str, float] = field(default_factory=dict)
+    are_kernels_estimates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,8 @@ def _speed(report: DoctorReport) -> Iterator[TextRow]:
     yield "", f"a model of 4 GB in this memory writes at most about {rate / 4:.1f} tokens/s for one reader"
     shown = [f"{name} {bandwidth.kernels[name] / 1e9:.1f}" for name in _SHOWN_TYPES if name in bandwidth.kernels]
     if shown:
-        yield "kernels", f"{', '.join(shown)} GB/s of weights"
+        doubt = " (while other programs were busy: they may be faster)" if bandwidth.are_kernels_estimates else ""
+        yield "kernels", f"{', '.join(shown)} GB/s of weights{doubt}"
     if bandwidth.problem:
         yield "", bandwidth.problem
 

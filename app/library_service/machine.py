@@ -58,7 +58,7 @@ class MachineService:
         It ends within about half a second of ``stop``, and what is known by then counts.
 
         ``is_first`` measures only what takes a few seconds, unless that is known: how fast memory is. The rest follows
-        on a thread when nothing else is at work, and ``measured`` is called then.
+        on a thread when nothing else is at work, and ``measured`` is called then; so does what others have disturbed.
         """
         with self._is_measuring:
             self._end_where_stopped(stop)
@@ -69,10 +69,12 @@ class MachineService:
                 raise LibraryError(
                     "This machine could not be measured. {problem}", ExitCode.ERROR, problem=found.problem
                 )
+            is_estimate = found.is_estimate
             if not is_first:
-                check_kernels(measure_again=True, should_stop=stop.is_set)
+                kernels = check_kernels(measure_again=True, should_stop=stop.is_set)
                 self._end_where_stopped(stop)
-            elif self._rest is None:
+                is_estimate |= kernels is not None and kernels.is_estimate
+            if (is_first or is_estimate) and self._rest is None:
                 self._rest = threading.Thread(
                     target=self._measure_rest, args=(measured, found.is_estimate), daemon=True
                 )
@@ -87,7 +89,7 @@ class MachineService:
     def _measure_rest(self, measured: Callable[[], None], is_estimate: bool) -> None:
         """Measure how fast the processor is at each kind of weights, as soon as nobody would notice.
 
-        Memory is measured again where there is only an estimate of it.
+        What there is only an estimate of is measured again.
         """
         others = OtherPrograms()
         while True:
@@ -97,7 +99,8 @@ class MachineService:
                 continue
             if is_estimate:
                 is_estimate = check_bandwidth().is_estimate
-            if not is_estimate and check_kernels(should_stop=_is_wanted):
+            kernels = None if is_estimate else check_kernels(should_stop=_is_wanted)
+            if kernels is not None and not kernels.is_estimate:
                 break
         self._forget()
         measured()

@@ -22,7 +22,7 @@ from typing import Any
 
 from core.llama.devices import device_handles, list_devices
 from core.llama.library import declare, ggml, silence_log
-from core.machine.host import core_count, last_level_cache, this_machine
+from core.machine.host import OtherPrograms, core_count, last_level_cache, others_are_busy, this_machine
 from core.machine.known_machine import MachineProbe, as_dict
 from core.values.engine_options import Device
 from models.estimate.fit.memory import free_memory
@@ -342,7 +342,7 @@ _KEEP = ((-4, 0), (-1, (1 << 31) - 1))
 
 
 def _measure_here() -> MachineProbe:
-    machine, found = this_machine(), {}
+    machine, others, found = this_machine(), OtherPrograms(), {}
     for device in list_devices():
         is_cpu = device.kind == "cpu"
         if not is_cpu and not device.is_gpu:
@@ -352,7 +352,7 @@ def _measure_here() -> MachineProbe:
         result = probe(device, n_threads=core_count(), n_bytes=n_bytes)
         if result is not None:
             found[device.name] = result
-    return MachineProbe(machine.cpu, machine.ram, found)
+    return MachineProbe(machine.cpu, machine.ram, found, is_estimate=others_are_busy(others))
 
 
 def _keep_freed_memory() -> None:

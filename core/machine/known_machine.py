@@ -119,17 +119,22 @@ PROBE_FILE = "probe.json"
 CPU = "CPU"
 # Seconds for a probe, which takes some seconds for each device.
 _CHILD_SECONDS = 300
-# Increased when a new value is measured: a value missing in an older file is not 0.
-_PROBE_FORMAT = 2
+# Increased when a new value is measured, since a value missing in an older file is not 0. Files before 3 may have been
+# measured beside other programs.
+_PROBE_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
 class MachineProbe:
-    """The probes of the devices by name, on the machine with this CPU and memory."""
+    """The probes of the devices by name, on the machine with this CPU and memory.
+
+    ``is_estimate``: other programs were busy meanwhile, so they may be faster.
+    """
 
     cpu: str
     ram: int
     devices: dict[str, Probe]
+    is_estimate: bool = False
 
 
 def probe_machine(should_stop: Callable[[], bool] = lambda: False) -> MachineProbe | None:
@@ -148,8 +153,12 @@ def remembered_probe(folder: Path, machine: Host) -> MachineProbe | None:
 
 
 def remember_probe(folder: Path, found: MachineProbe) -> None:
-    """Keep a measurement for later; raises OSError where the folder cannot be written."""
-    write_whole(folder / PROBE_FILE, json.dumps(as_dict(found)))
+    """Keep a measurement for later, but for an estimate; raises OSError where the folder cannot be written.
+
+    Beside two busy programs two cores multiplied at a fiftieth of their rate, since each thread waits for the others.
+    """
+    if not found.is_estimate:
+        write_whole(folder / PROBE_FILE, json.dumps(as_dict(found)))
 
 
 def as_dict(found: MachineProbe) -> dict[str, Any]:

@@ -134,6 +134,21 @@ def test_the_whole_report_as_json(
     assert remembered_probe(home / "cache", this_machine()) == probe
 
 
+def test_what_other_programs_disturbed_is_measured_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = this_machine()
+    disturbed = MachineProbe(here.cpu, here.ram, {"CPU": Probe({"Q8_0": 2e9})}, is_estimate=True)
+    probe = MachineProbe(here.cpu, here.ram, {"CPU": Probe({"Q8_0": 20e9})})
+    found = iter([disturbed, probe, disturbed])
+    monkeypatch.setattr(known_machine, "probe_machine", lambda should_stop=None: next(found))
+    assert checks.check_kernels() == disturbed
+    assert checks.check_kernels() == probe
+    assert checks.check_kernels() == probe, "it is known"
+    assert checks.check_kernels(measure_again=True) == disturbed
+    assert remembered_probe(home / "cache", here) == probe, "an estimate replaces no measurement"
+    facts = dataclasses.replace(GOOD.bandwidth, kernels={"Q8_0": 2e9}, are_kernels_estimates=True)
+    assert "2.0 GB/s of weights (while other programs were busy" in render(dataclasses.replace(GOOD, bandwidth=facts))
+
+
 def test_ctrl_c_leaves_no_line_of_progress_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(**_: object) -> None:
         raise KeyboardInterrupt

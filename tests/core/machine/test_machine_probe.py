@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.llama.devices import list_devices
+from core.machine import kernel_probe
 from core.machine.host import this_machine
 from core.machine.kernel_probe import PROBED, cache_size, probe
 from core.machine.known_machine import (
@@ -95,3 +96,15 @@ def test_the_largest_size_that_is_read_fast(rates: tuple[int, ...], expected: in
 
 def test_nothing_measured() -> None:
     assert cache_size({}) == 0.0
+
+
+def test_a_probe_beside_busy_programs_is_an_estimate_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(kernel_probe, "list_devices", lambda: ())
+    for is_busy in (True, False):
+        monkeypatch.setattr(kernel_probe, "others_are_busy", lambda others, is_busy=is_busy: is_busy)
+        assert kernel_probe.main() == 0
+        assert json.loads(capsys.readouterr().out)["is_estimate"] is is_busy
+        remember_probe(tmp_path, dataclasses.replace(FOUND, is_estimate=is_busy))
+        assert remembered_probe(tmp_path, HERE) == (None if is_busy else FOUND)
