@@ -126,8 +126,7 @@ class Welcome(Dressed, ScrollColumn):
         self._fit()
 
     def _fit(self) -> None:
-        side, bar = max(Space.XL, (self.width() - COLUMN) // 2), self.width() - self.viewport().width()
-        fill(self._column, margins=(side, Space.L, side - bar, Space.L))  # its edges stay when the scroll bar comes
+        self.centre(self._column, COLUMN, Space.L)
         self.mark.setVisible(self.height() >= LOW and not self._has_card)
         self._arrange()
         # A scroll area asks for the least height at any width, where the note would have one line.

@@ -17,6 +17,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QApplication,
+    QBoxLayout,
     QButtonGroup,
     QDialog,
     QFileDialog,
@@ -135,6 +136,18 @@ class ScrollColumn(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(body)
 
+    def centre(self, layout: QBoxLayout, width: int, edge: int) -> None:
+        """Keep a layout in the middle, ``width`` pixels wide as far as there is room, ``edge`` from top and bottom.
+
+        Its sides stay where they are when the scroll bar comes: a text that grows does not jump.
+        """
+        side, bar = self.side_of(width), self.width() - self.viewport().width()
+        fill(layout, margins=(side, edge, side - bar, edge))
+
+    def side_of(self, width: int) -> int:
+        """Return how much room there is on each side of a column of ``width`` pixels."""
+        return max(Space.XL, (self.width() - width) // 2)
+
 
 class PageColumn(ScrollColumn):
     """Holds sections, each with a title and a line on what it is for.
@@ -166,7 +179,7 @@ class PageColumn(ScrollColumn):
     @property
     def side(self) -> int:
         """How much room there is on each side of the column."""
-        return max(Space.XL, (self.width() - scaled(self._width)) // 2)
+        return self.side_of(scaled(self._width))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the column readable."""
@@ -181,8 +194,7 @@ class PageColumn(ScrollColumn):
             self._centre()
 
     def _centre(self) -> None:
-        bar = self.width() - self.viewport().width()  # its edges stay where they are when the bar comes or goes
-        fill(self.column, margins=(self.side, Space.XL, self.side - bar, Space.XL))
+        self.centre(self.column, scaled(self._width), Space.XL)
 
 
 class ProgressLine(QProgressBar):

@@ -20,7 +20,6 @@ from ui.client.chat_records import Message, Role, Status
 from ui.client.speeds import DeepProgress
 from ui.language import tr
 from ui.theme.colours import colours
-from ui.theme.layouts import fill
 from ui.theme.tokens import COLUMN, Space
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import ScrollColumn
@@ -234,9 +233,7 @@ class Transcript(ScrollColumn):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the column in the middle and readable."""
-        # Its edges stay where they are when the scroll bar comes: a text that grows does not jump.
-        side, bar = max(Space.XL, (self.width() - COLUMN) // 2), self.width() - self.viewport().width()
-        fill(self._column, margins=(side, Space.XL, side - bar, Space.XL))
+        self.centre(self._column, COLUMN, Space.XL)
         super().resizeEvent(event)
         self.to_end.move((self.width() - self.to_end.width()) // 2, self.height() - self.to_end.height() - Space.S)
 
