@@ -41,13 +41,14 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
     ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token.
     """
     from core.llama.build import run_in_child
+    from core.machine.known_machine import CPU
 
     with ThreadPoolExecutor(3) as pool:
         llama, selftest, servers = pool.submit(check_llama), pool.submit(run_in_child), pool.submit(check_servers)
         system, folders = check_system(), check_folders()
     # Alone, when the others are done: they would take part of what is measured.
     speed, probe = check_bandwidth(measure_again), check_kernels(measure_again)
-    if probe is not None and (cpu := probe.devices.get("CPU")) is not None:
+    if probe is not None and (cpu := probe.devices.get(CPU)) is not None:
         speed = replace(speed, kernels=cpu.weights, are_kernels_estimates=probe.is_estimate)
     lent, lost = check_workers(workers)
     own = tuple(

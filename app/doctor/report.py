@@ -32,7 +32,8 @@ class BandwidthFacts:
     """Memory read bandwidth; ``problem`` says why it is not known.
 
     ``is_estimate``: other programs were busy while it was measured, so memory may be faster. ``kernels`` maps tensor
-    types to the bytes per second at which the processor multiplies them, where it was probed.
+    types to the bytes per second at which the processor multiplies them, where it was probed. They have such a doubt,
+    too: ``are_kernels_estimates``.
     """
 
     bytes_per_second: float | None = None
