@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from ui.client.library_link import LibraryLink
@@ -14,11 +14,10 @@ from ui.library.models_view import ModelsView
 from ui.theme.colours import Dressed
 from ui.theme.layouts import fill
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import PageTabs
+from ui.widgets.page_layout import PageTabs, PrepareTimer
 from ui.widgets.toast import Toast
 
 HERE, FIND, DOWNLOADS = tr("On this machine"), tr("Find"), tr("Downloads")
-PREPARE_MS = 50
 
 
 class LibraryPage(Dressed, QWidget):
@@ -48,8 +47,7 @@ class LibraryPage(Dressed, QWidget):
         self.settings_button.clicked.connect(self.show_settings)
         self._lay_out()
         self.toast = Toast(self)
-        self._prepare = QTimer(self, interval=PREPARE_MS)
-        self._prepare.timeout.connect(self._make_next)
+        self._prepare = PrepareTimer(self, lambda: self.models, lambda: self.finder, lambda: self.downloads)
         link.downloads_changed.connect(lambda downloads: self._count())
         link.quantisings_changed.connect(lambda quantisings: self._count())
         self._count()
@@ -142,15 +140,6 @@ class LibraryPage(Dressed, QWidget):
         self._holders[name].addWidget(view)
         # Otherwise it is only shown in the next turn of the event loop, and cannot take the keyboard before.
         view.show()
-
-    def _make_next(self) -> None:
-        if self._models is None:
-            self._models = self.models
-        elif self._finder is None:
-            self._finder = self.finder
-        else:
-            self._downloads = self.downloads
-            self._prepare.stop()
 
     def _count(self) -> None:
         n_copies = sum(not one.is_over for one in self._link.quantisings)

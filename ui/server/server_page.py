@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
@@ -18,9 +18,8 @@ from ui.server.endpoint import Endpoint
 from ui.server.machines_view import MachinesView
 from ui.theme.colours import Dressed
 from ui.theme.layouts import fill
-from ui.widgets.page_layout import PageTabs
+from ui.widgets.page_layout import PageTabs, PrepareTimer
 
-PREPARE_MS = 50
 CONNECT, ACTIVITY, MACHINES = tr("Connect"), tr("Activity"), tr("Other machines")
 
 
@@ -41,8 +40,7 @@ class ServerPage(Dressed, QWidget):
         self.tabs = PageTabs((CONNECT, ACTIVITY, MACHINES), self)
         self.tabs.chosen.connect(self.show_tab)
         self.stack = QStackedWidget()
-        self._prepare = QTimer(self, interval=PREPARE_MS)
-        self._prepare.timeout.connect(self._make_next)
+        self._prepare = PrepareTimer(self, lambda: self.connect_view, lambda: self.activity, lambda: self.machines)
         fill(QVBoxLayout(self), self.tabs, (self.stack, 1), spacing=0, margins=0)
         self._events = LiveEvents(api, self)
         self._events.came.connect(self._on_event)
@@ -104,15 +102,6 @@ class ServerPage(Dressed, QWidget):
     def _place(self, name: str, view: ConnectView | ActivityView | MachinesView) -> None:
         view.setAccessibleName(name)
         self.stack.addWidget(view)
-
-    def _make_next(self) -> None:
-        if self._connect is None:
-            self._connect = self.connect_view
-        elif self._activity is None:
-            self._activity = self.activity
-        else:
-            self._machines = self.machines
-            self._prepare.stop()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Follow the server."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QDir, QEvent, QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QDir, QEvent, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -39,6 +39,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
 
 TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
+_PREPARE_MS = 50
 
 
 class PageTabs(QFrame):
@@ -147,6 +148,21 @@ class ScrollColumn(QScrollArea):
     def side_of(self, width: int) -> int:
         """Return how much room there is on each side of a column of ``width`` pixels."""
         return max(Space.XL, (self.width() - width) // 2)
+
+
+class PrepareTimer(QTimer):
+    """Once started, makes the views of a page one by one, each in a moment of its own; those that are made stay."""
+
+    def __init__(self, page: QWidget, *makers: Callable[[], object]) -> None:
+        super().__init__(page, interval=_PREPARE_MS)
+        self._left = list(makers)
+        self.timeout.connect(self._make_next)
+
+    def _make_next(self) -> None:
+        if self._left:
+            self._left.pop(0)()
+        if not self._left:
+            self.stop()
 
 
 class PageColumn(ScrollColumn):
