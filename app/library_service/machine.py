@@ -15,16 +15,23 @@ from app.library.errors import LibraryError
 from app.library_service.outbox import Stop
 from core.machine.bandwidth import MeasuringStopped, remembered
 from core.machine.host import OtherPrograms, core_count, cpu_name, others_are_busy, this_machine
+from core.machine.known_machine import remembered_probe
 from models.library.values import GpuFacts, MachineFacts
 
 FRESH_SECONDS = 20.0  # free memory changes slowly enough
 _QUIET_SECONDS = 15.0  # without replies, and with most of the cores at rest
+# At most this long until a measurement that failed is tried again. It uses all cores for ten seconds.
+_MOST_SECONDS = 3600.0
 
 
 class MachineService:
-    """Remembers the last look for some seconds; may be asked from any thread."""
+    """Remembers the last look for some seconds; may be asked from any thread.
 
-    def __init__(self) -> None:
+    ``measured`` is called when something was measured later than it was asked for.
+    """
+
+    def __init__(self, measured: Callable[[], None] = lambda: None) -> None:
+        self._measured = measured
         self._lock = threading.Lock()
         self._is_measuring = threading.Lock()
         self._here: CurrentMachine | None = None
@@ -52,13 +59,13 @@ class MachineService:
             is_estimate=known is not None and known.is_estimate,
         )
 
-    def measure(self, stop: Stop, *, is_first: bool = False, measured: Callable[[], None] = lambda: None) -> None:
+    def measure(self, stop: Stop, *, is_first: bool = False) -> None:
         """Measure this machine anew and remember it; raises LibraryError where that cannot be done now.
 
         It ends within about half a second of ``stop``, and what is known by then counts.
 
         ``is_first`` measures only what takes a few seconds, unless that is known: how fast memory is. The rest follows
-        on a thread when nothing else is at work, and ``measured`` is called then; so does what others have disturbed.
+        on a thread when nothing else is at work; so does what others have disturbed.
         """
         with self._is_measuring:
             self._end_where_stopped(stop)
@@ -74,27 +81,39 @@ class MachineService:
                 kernels = check_kernels(measure_again=True, should_stop=stop.is_set)
                 self._end_where_stopped(stop)
                 is_estimate |= kernels is not None and kernels.is_estimate
-            if (is_first or is_estimate) and self._rest is None:
-                self._rest = threading.Thread(
-                    target=self._measure_rest, args=(measured, found.is_estimate), daemon=True
-                )
-                self._rest.start()
+            if is_first or is_estimate:
+                self._measure_later(found.is_estimate)
         self._forget()
+
+    def complete(self) -> None:
+        """Measure later what an update of the program has made unknown.
+
+        A machine that was never measured is left alone: its first measurement is for the user to see.
+        """
+        with self._is_measuring:
+            known = remembered(cache_folder(), this_machine())
+            if known is not None and remembered_probe(cache_folder(), this_machine()) is None:
+                self._measure_later(known.is_estimate)
+
+    def _measure_later(self, is_estimate: bool) -> None:
+        if self._rest is None or not self._rest.is_alive():
+            self._rest = threading.Thread(target=self._measure_rest, args=(is_estimate,), daemon=True)
+            self._rest.start()
 
     def _end_where_stopped(self, stop: Stop) -> None:
         if stop.is_set():
             self._forget()
             raise LibraryError(MeasuringStopped().message, ExitCode.ERROR)
 
-    def _measure_rest(self, measured: Callable[[], None], is_estimate: bool) -> None:
+    def _measure_rest(self, is_estimate: bool) -> None:
         """Measure how fast the processor is at each kind of weights, as soon as nobody would notice.
 
         What there is only an estimate of is measured again.
         """
-        others = OtherPrograms()
+        others, seconds = OtherPrograms(), _QUIET_SECONDS
         while True:
             others.busy_cores()
-            time.sleep(_QUIET_SECONDS)
+            time.sleep(seconds)
             if other_work() is not None or others_are_busy(others):
                 continue
             if is_estimate:
@@ -102,8 +121,9 @@ class MachineService:
             kernels = None if is_estimate else check_kernels(should_stop=_is_wanted)
             if kernels is not None and not kernels.is_estimate:
                 break
+            seconds = min(2 * seconds, _MOST_SECONDS)
         self._forget()
-        measured()
+        self._measured()
 
     def _forget(self) -> None:
         with self._lock:

@@ -112,7 +112,10 @@ class LibraryService:
     def _machine(self) -> MachineService:
         from app.library_service.machine import MachineService
 
-        return MachineService()
+        machine = MachineService(measured=self._on_measured)
+        if self._is_started:
+            machine.complete()
+        return machine
 
     @_Part
     def _shelf(self) -> ModelService:
@@ -252,7 +255,7 @@ class LibraryService:
         return self._shelf.rows(self._judge.of, self._judge.look)
 
     def _measure(self, stop: Stop, *, is_first: bool) -> None:
-        self._machine.measure(stop, is_first=is_first, measured=self._on_measured)
+        self._machine.measure(stop, is_first=is_first)
         self._on_measured()
 
     def _on_measured(self) -> None:

@@ -63,7 +63,7 @@ class Bandwidth:
     n_bytes: int
     cpu: str
     ram: int
-    is_estimate: bool = False
+    is_estimate: bool
 
 
 def measure(

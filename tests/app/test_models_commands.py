@@ -101,7 +101,7 @@ def test_show_a_repository_and_a_header_before_the_download(models, server):
 def test_show_judges_a_model_of_this_machine_with_what_was_measured(models, home):
     (home / "cache").mkdir(parents=True, exist_ok=True)
     here = this_machine()
-    bandwidth.remember(home / "cache", bandwidth.Bandwidth(25e9, 2, 1 << 30, here.cpu, here.ram))
+    bandwidth.remember(home / "cache", bandwidth.Bandwidth(25e9, 2, 1 << 30, here.cpu, here.ram, is_estimate=False))
     judged = models.json("show", "ember-q8_0", "--draft", "ember-draft-q8_0")["judgement"]
     assert judged["predicted"]["empty"] > judged["predicted"]["full"] > 0
     assert judged["plan"]["devices"][0]["draft"] > 1_000_000

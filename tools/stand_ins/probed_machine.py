@@ -16,6 +16,7 @@ def remember_probe(cache: Path) -> None:
     """Write a made-up probe of this machine's processor and memory to where the app looks for it."""
     here = this_machine()
     cache.mkdir(parents=True, exist_ok=True)
-    bandwidth.remember(cache, bandwidth.Bandwidth(20e9, 1, bandwidth.LARGEST_SET, here.cpu, here.ram))
+    known = bandwidth.Bandwidth(20e9, 1, bandwidth.LARGEST_SET, here.cpu, here.ram, is_estimate=False)
+    bandwidth.remember(cache, known)
     probe = Probe(RATES, {"F16": 9e9}, 1e-6, 0.4)
     known_machine.remember_probe(cache, MachineProbe(here.cpu, here.ram, {CPU: probe}))

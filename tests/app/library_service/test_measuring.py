@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from app.client.discovery import announce
 from app.doctor.report import BandwidthFacts
+from app.environment.paths import cache_folder
 from app.library.errors import LibraryError
 from app.library_service.machine import MachineService
 from app.library_service.outbox import Stop
 from app.library_service.service import LibraryService
+from core.machine.bandwidth import Bandwidth, remember
+from core.machine.host import this_machine
+from core.machine.known_machine import MachineProbe
 from core.values.errors import SlipstreamError
 from models.library import requests as ask
 from models.library.values import MeasuringStep, Trouble
@@ -63,6 +68,39 @@ def test_the_machine_is_measured_until_that_is_stopped(monkeypatch: pytest.Monke
         service.measure(stop)
     monkeypatch.setattr("app.library_service.machine.check_kernels", lambda measure_again, should_stop: None)
     service.measure(Stop())
+
+
+def test_what_an_update_made_unknown_is_measured_in_a_quiet_moment(
+    open_library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, asked = this_machine(), []
+    told = threading.Event()
+
+    def kernels(should_stop: Callable[[], bool]) -> MachineProbe | None:
+        asked.append(should_stop())
+        return MachineProbe(machine.cpu, machine.ram, {}) if len(asked) > 1 else None  # the first try fails
+
+    def tell(kind: str, value: object) -> None:
+        if kind == "models":
+            told.set()
+
+    monkeypatch.setattr("app.library_service.machine._QUIET_SECONDS", 0.01)
+    monkeypatch.setattr("app.library_service.machine.others_are_busy", lambda others: False)
+    monkeypatch.setattr("app.library_service.machine.check_kernels", kernels)
+    never_measured = LibraryService(tell)
+    never_measured.start()
+    never_measured.answer(ask.ShowMachine())
+    assert not told.wait(0.3)
+    assert asked == []
+    never_measured.stop()
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    remember(cache_folder(), Bandwidth(1e10, 2, 1 << 28, machine.cpu, machine.ram, is_estimate=False))
+    service = LibraryService(tell)
+    service.start()
+    service.answer(ask.ShowMachine())
+    assert told.wait(10)
+    assert asked == [False, False]
+    service.stop()
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -34,7 +35,7 @@ from tests.support import measured
 from tests.support.prompts import EMBER, EMBER_DRAFT, FOX
 
 MACHINE = Host("A processor", 2, 2, 8 << 30)
-MEASURED = Bandwidth(12e9, 2, 1 << 30, MACHINE.cpu, MACHINE.ram)
+MEASURED = Bandwidth(12e9, 2, 1 << 30, MACHINE.cpu, MACHINE.ram, is_estimate=False)
 SLOW = replace(MEASURED, bytes_per_second=6e9, is_estimate=True)
 
 
@@ -204,7 +205,7 @@ def test_a_share_of_the_free_memory_is_used_by_powers_of_two_threads() -> None:
 
 
 def test_a_measurement_is_remembered_for_this_machine_only(tmp_path: Path) -> None:
-    measured = Bandwidth(5e9, 2, 1 << 30, CHIP.cpu, CHIP.ram)
+    measured = Bandwidth(5e9, 2, 1 << 30, CHIP.cpu, CHIP.ram, is_estimate=False)
     assert remembered(tmp_path / "cache", CHIP) is None
     remember(tmp_path / "cache", measured)
     assert remembered(tmp_path / "cache", CHIP) == measured
@@ -215,6 +216,13 @@ def test_a_measurement_is_remembered_for_this_machine_only(tmp_path: Path) -> No
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"bytes_per_second": "fast"}', "\x00"])
 def test_a_broken_note_is_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / bandwidth.FILE_NAME).write_text(text)
+    assert remembered(tmp_path, CHIP) is None
+
+
+def test_a_note_that_does_not_say_whether_others_were_busy_is_ignored(tmp_path: Path) -> None:
+    note = asdict(Bandwidth(5e9, 2, 1 << 30, CHIP.cpu, CHIP.ram, is_estimate=False))
+    del note["is_estimate"]
+    (tmp_path / bandwidth.FILE_NAME).write_text(json.dumps(note))
     assert remembered(tmp_path, CHIP) is None
 
 
