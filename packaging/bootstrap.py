@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -23,7 +23,8 @@ from first_start.advice import advise
 from first_start.chat_templates import keep_templates
 from first_start.command import Log, run_logged
 from first_start.errors import CommandFailed, SetupError
-from first_start.llama_install import LlamaInstall
+from first_start.llama_build import Backend
+from first_start.llama_install import Build, LlamaInstall
 from first_start.progress import SetupProgress
 from first_start.venv_folder import LOCK, LOG, VenvFolder
 from first_start.wheel_cache import WheelCache, cache_folder
@@ -57,7 +58,8 @@ class Bootstrap:
         self.venv = VenvFolder(root)
         self.requirements, self.constraints = requirements.read(root)
         cache = WheelCache(usable_folder(cache_folder(os.environ), root))
-        self.llama = LlamaInstall(self.venv, self.requirements.llama_version, cache, os.environ, self.pip)
+        wanted = self.requirements
+        self.llama = LlamaInstall(self.venv, wanted.llama_version, wanted.cuda, cache, os.environ, self.pip)
 
     def run(self) -> None:
         """Do all steps; afterwards the launcher finds its stamps."""
@@ -65,10 +67,10 @@ class Bootstrap:
         self.install_system_packages()
         self.prepare_venv()
         self.install_packages()
-        self.install_llama()
+        build = self.install_llama()
         if self.wish.development:
             self.fetch_templates()
-        self.self_test()
+        self.self_test(build)
         stamp.put(self.venv, self.wish.fingerprint, self.wish.stamps)
 
     def install_system_packages(self) -> None:
@@ -117,8 +119,8 @@ class Bootstrap:
                 "./slipstream chat and ./slipstream serve work without."
             )
 
-    def install_llama(self) -> None:
-        """Step 4: llama.cpp, built for this machine or taken from the cache of builds."""
+    def install_llama(self) -> Build:
+        """Step 4: llama.cpp, built for this machine or taken from the cache of builds. Return the build."""
         self.progress.begin("llama.cpp")
         llama = self.llama
         build = llama.wanted()
@@ -126,18 +128,23 @@ class Bootstrap:
             llama.cache.forget(build.key)
         if not self.wish.again:
             build = llama.settled(build)
+        done, build = self._install(llama.with_toolkit(build, self.progress))
+        self.progress.end(f"{done} (for the {build.plan})")
+        if build.plan.note:
+            self.progress.say(f"      {build.plan.note}")
+        return build
+
+    def _install(self, build: Build) -> tuple[str, Build]:
+        """Put a build into the venv, for the CPU if the one for a GPU fails; return how it got there, and the build."""
+        llama = self.llama
         if llama.installed_key() == build.key:
-            self.progress.end(f"up to date (for the {build.plan})")
-            return
-        wheel = llama.cache.find(build.key)
-        done = "taken from the cache"
+            return "up to date", build
+        wheel, done = llama.cache.find(build.key), "taken from the cache"
         if wheel is None:
             wheel, build = llama.make(build, self.log, self.progress)
             done = "built"
         llama.install(wheel, build)
-        self.progress.end(f"{done} (for the {build.plan})")
-        if build.plan.note:
-            self.progress.say(f"      {build.plan.note}")
+        return done, build
 
     def fetch_templates(self) -> None:
         """Fetch the chat templates of real models for the checks. Without a network the set-up goes on without them."""
@@ -149,15 +156,27 @@ class Bootstrap:
                 "them are left out. With a network, ./slipstream setup --dev fetches them."
             )
 
-    def self_test(self) -> None:
-        """Step 5: a tiny decode in a child process. A build that fails it is removed from the cache."""
+    def self_test(self, build: Build) -> None:
+        """Step 5: a tiny decode in a child process. A build that fails it is removed from the cache.
+
+        One for the CPU takes the place of one for a GPU.
+        """
         self.progress.begin("Self-test")
         command = [str(self.venv.python), "-P", "-m", "core.llama.build"]
         try:
             run_logged("The self-test of llama.cpp", command, self.log)
         except CommandFailed as error:
-            self.llama.cache.forget(self.llama.installed_key())
-            raise SetupError("\n".join(error.tail) or str(error)) from error
+            self.llama.cache.forget(build.key)
+            reason = "\n".join(error.tail) or str(error)
+            if build.plan.backend is Backend.CPU:
+                raise SetupError(reason) from error
+            self.progress.end(f"failed for the {build.plan}")
+            self.progress.say(reason)
+            self.llama.cache.note_failure(build.key)
+            self.wish = replace(self.wish, again=False, fresh=False)
+            self.progress.go_back(2)
+            self.self_test(self.install_llama())
+            return
         self.progress.end("passed")
 
     def pip(self, what: str, *arguments: str) -> None:

@@ -108,8 +108,8 @@ def _speed_advice(report: DoctorReport) -> list[str]:
     system, llama = report.system, report.llama
     if system.nvidia_gpu and not llama.problem and not llama.can_offload:
         return [
-            f"{system.nvidia_gpu} is not used: llama.cpp was built without CUDA. Install the CUDA toolkit (nvcc), "
-            f"then run {PROGRAM} setup."
+            f"{system.nvidia_gpu} is not used: llama.cpp was built without CUDA. Run {PROGRAM} setup: it builds it "
+            "with CUDA, or says what that needs."
         ]
     return []
 

@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 from first_start import amx as amx_probe
+from first_start import cuda_toolkit
 from first_start.amx import Amx
 from first_start.command import Log, run_logged
 from first_start.errors import SetupError
@@ -35,13 +36,17 @@ class Backend(Enum):
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """How to build: the arguments of CMake, the flags of C and C++, and what the user should know about it."""
+    """How to build: the arguments of CMake, the flags of C and C++, and what the user should know about it.
+
+    ``fetches_cuda``: with CUDA's compiler and libraries from pip, since the system has none.
+    """
 
     backend: Backend
     compiler: Compiler | None
     cmake_args: tuple[str, ...] = ()
     compiler_flags: tuple[str, ...] = ()
     note: str = ""
+    fetches_cuda: bool = False
 
     def __str__(self) -> str:
         with_compiler = f" with {self.compiler}" if self.compiler else ""
@@ -54,11 +59,12 @@ def choose_backend(machine: BuildMachine) -> tuple[Backend, str]:
         return (Backend.METAL, "") if machine.architecture == "arm64" else (Backend.CPU, "")
     if not machine.nvidia_gpus:
         return Backend.CPU, ""
-    if machine.nvcc:
+    missing = "" if machine.nvcc else cuda_toolkit.why_not(machine)
+    if not missing:
         return Backend.CUDA, ""
     return Backend.CPU, (
         f"{machine.nvidia_gpus[0]} is here, but CUDA's compiler nvcc is not: llama.cpp runs on the CPU. "
-        "Install the CUDA toolkit, then type ./slipstream setup."
+        f"{missing}, then type ./slipstream setup."
     )
 
 
@@ -68,14 +74,9 @@ def plan_build(machine: BuildMachine, amx: Amx) -> BuildPlan:
     flags = amx_probe.flags_for(amx, machine.compiler) if machine.compiler else ()
     plan = BuildPlan(backend, machine.compiler, compiler_flags=flags, note=note)
     if backend is Backend.CUDA:
-        return replace(
-            plan,
-            cmake_args=(
-                "-DGGML_CUDA=on",
-                "-DCMAKE_CUDA_ARCHITECTURES=native",
-                f"-DCMAKE_CUDA_COMPILER={machine.nvcc}",
-            ),
-        )
+        named = (f"-DCMAKE_CUDA_COMPILER={machine.nvcc}",) if machine.nvcc else ()
+        arguments = ("-DGGML_CUDA=on", "-DCMAKE_CUDA_ARCHITECTURES=native", *named)
+        return replace(plan, cmake_args=arguments, fetches_cuda=not machine.nvcc)
     if machine.system == "Darwin":
         return replace(plan, cmake_args=(f"-DGGML_METAL={'on' if backend is Backend.METAL else 'off'}",))
     return plan

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from first_start import amx
+from first_start import amx, cuda_toolkit
 from first_start.command import Log
-from first_start.errors import CommandFailed
+from first_start.errors import CommandFailed, SetupError
 from first_start.llama_build import Backend, BuildPlan, WheelBuild, plan_build, without_gpu
 from first_start.machine import BuildMachine, look
 from first_start.progress import SetupProgress
@@ -30,10 +30,14 @@ class Build:
 
 @dataclass
 class LlamaInstall:
-    """Puts the pinned release of llama-cpp-python into ``venv``. ``pip`` runs pip there."""
+    """Puts the pinned release of llama-cpp-python into ``venv``. ``pip`` runs pip there.
+
+    ``cuda`` are the requirements of a build for CUDA on a machine that has no toolkit.
+    """
 
     venv: VenvFolder
     version: str
+    cuda: tuple[str, ...]
     cache: WheelCache
     environment: Mapping[str, str]
     pip: Callable[..., None]
@@ -57,6 +61,22 @@ class LlamaInstall:
         """Return the build to make: ``build``, or the one for the CPU if ``build`` is for a GPU and failed before."""
         return self.build_of(without_gpu(build.plan)) if self.cache.has_failed(build.key) else build
 
+    def with_toolkit(self, build: Build, progress: SetupProgress) -> Build:
+        """Put into the venv what a build needs of CUDA; return the one for the CPU if that cannot be had."""
+        if not build.plan.fetches_cuda:
+            return build
+        progress.update("fetching CUDA's compiler and libraries (0.5 GB)")
+        try:
+            cuda_toolkit.check_free_space(self.venv.path)
+            constraints = str(self.venv.root / "constraints.txt")
+            arguments = ("--only-binary", ":all:", "--constraint", constraints, *self.cuda)
+            self.pip("The installation of CUDA", "install", *arguments)
+            cuda_toolkit.link_names(self.venv.site_packages)
+        except SetupError as error:
+            progress.say(f"      CUDA's compiler and libraries could not be installed. {error}")
+            return self.build_of(without_gpu(build.plan))
+        return build
+
     def installed_key(self) -> str:
         """The key of the build in the venv; "" if there is none."""
         record = self.venv.path / _RECORD
@@ -68,6 +88,8 @@ class LlamaInstall:
         record = self.venv.path / _RECORD
         record.unlink(missing_ok=True)
         self.pip("The installation of llama.cpp", "install", "--no-index", "--no-deps", "--force-reinstall", str(wheel))
+        if build.plan.fetches_cuda:
+            cuda_toolkit.link_libraries(self.venv.site_packages)
         record.write_text(build.key, encoding="utf-8")
 
     def make(self, build: Build, log: Log, progress: SetupProgress) -> tuple[Path, Build]:
@@ -87,10 +109,11 @@ class LlamaInstall:
     def _run(self, build: Build, log: Log, progress: SetupProgress) -> Path:
         progress.update(f"building for the {build.plan}; this takes some minutes, once")
         constraints = self.venv.root / "constraints.txt"
+        toolkit = cuda_toolkit.environment_of(self.venv.site_packages) if build.plan.fetches_cuda else {}
         work = self.cache.work_folder(build.key)
         try:
             builder = WheelBuild(self.venv.python, self.version, constraints, build.plan)
-            wheel = builder.run(work, self.environment, log, progress.show_share)
+            wheel = builder.run(work, {**self.environment, **toolkit}, log, progress.show_share)
         except BaseException:
             shutil.rmtree(work, ignore_errors=True)
             raise

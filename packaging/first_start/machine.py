@@ -17,6 +17,7 @@ _X86_INSTRUCTIONS = re.compile(
     r"(sse|ssse|pni$|avx|amx|fma|f16c|bmi|popcnt|abm$|lzcnt|adx$|aes$|vaes|v?pclmul|gfni|sha|sm[34]$|movbe|movdir|xop$|"
     r"tbm$|3dnow|cx16|clflushopt|clwb|rdrand|rdseed|rdpid|fsgsbase|xsave|prefetch|serialize|tsxldtrk|enqcmd|hreset)"
 )
+_NO_CUDA = re.compile(r"-DGGML_CUDA(:\w+)?=(off|0|no|false)\b", re.IGNORECASE)
 _CUDA_FOLDER = Path("/usr/local/cuda")
 
 
@@ -50,6 +51,7 @@ class BuildMachine:
     libc: str = ""
     cpu_flags: frozenset[str] = frozenset()
     nvidia_gpus: tuple[str, ...] = ()
+    nvidia_driver: int = 0  # the first part of its version; 0: not known
     nvcc: str | None = None
     nvcc_version: str = ""
     compiler: Compiler | None = None
@@ -112,6 +114,8 @@ def find_compiler(environment: Mapping[str, str]) -> Compiler | None:
 
 def find_nvcc(environment: Mapping[str, str]) -> str | None:
     """Return the path of CUDA's compiler, or None."""
+    if named := shutil.which(environment.get("CUDACXX", "")):
+        return named
     folders = [environment.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     places = [Path(folder) for folder in folders if folder] + [_CUDA_FOLDER]
     paths = [environment.get("PATH", os.defpath), *(str(place / "bin") for place in places)]
@@ -128,10 +132,17 @@ def find_nvidia_gpus() -> tuple[str, ...]:
     return ()
 
 
+def find_nvidia_driver() -> int:
+    """Return the first part of the version of NVIDIA's driver, for example 580; 0 if it is not known."""
+    answer = output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    version = re.match(r"\d+", answer.strip())
+    return int(version.group()) if version else 0
+
+
 def look(environment: Mapping[str, str]) -> BuildMachine:
-    """Look at this machine."""
+    """Look at this machine. A GPU that the user's options of CMake leave out is not looked for."""
     cpuinfo = Path("/proc/cpuinfo")
-    nvidia_gpus = find_nvidia_gpus()
+    nvidia_gpus = () if _NO_CUDA.search(environment.get("CMAKE_ARGS", "")) else find_nvidia_gpus()
     nvcc = find_nvcc(environment) if nvidia_gpus else None
     return BuildMachine(
         system=platform.system(),
@@ -139,6 +150,7 @@ def look(environment: Mapping[str, str]) -> BuildMachine:
         libc=" ".join(platform.libc_ver()).strip() or platform.mac_ver()[0],
         cpu_flags=parse_cpu_flags(cpuinfo.read_text(errors="replace")) if cpuinfo.exists() else frozenset(),
         nvidia_gpus=nvidia_gpus,
+        nvidia_driver=find_nvidia_driver() if nvidia_gpus else 0,
         nvcc=nvcc,
         nvcc_version=output_of(nvcc, "--version").strip() if nvcc else "",
         compiler=find_compiler(environment),

@@ -63,6 +63,10 @@ class SetupProgress:
         if not self._on_terminal:
             self.say(f"{self._label()}...")
 
+    def go_back(self, n_steps: int) -> None:
+        """Let the last steps be done again."""
+        self._step -= n_steps
+
     def update(self, detail: str) -> None:
         """Say what the step is doing now."""
         if detail != self._detail:

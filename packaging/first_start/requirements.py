@@ -19,6 +19,7 @@ class Requirements:
 
     app: tuple[str, ...]
     development: tuple[str, ...]
+    cuda: tuple[str, ...]
     llama_version: str
 
 
@@ -44,6 +45,7 @@ def parse_requirements(pyproject: str) -> Requirements:
     return Requirements(
         app=tuple(item for item in project["dependencies"] if name_of(item) != PROJECT),
         development=tuple(project["optional-dependencies"]["dev"]),
+        cuda=tuple(project["optional-dependencies"]["cuda"]),
         llama_version=pins[0].split("==")[1].split(";")[0].strip(),
     )
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from first_start import cuda_toolkit
 from first_start.llama_build import Backend, BuildPlan, build_environment, source_files
 from first_start.machine import BuildMachine
 
@@ -42,6 +43,7 @@ def build_key(
         "system": [machine.system, machine.architecture, machine.libc],
         "instructions": machine.instructions,
         "gpu": [machine.nvidia_gpus, machine.nvcc_version] if on_gpu else [],
+        **({"cuda": cuda_toolkit.VERSION} if plan.fetches_cuda else {}),
     }
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return f"{version}-{plan.backend.value.lower()}-{digest}"

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import shutil
 import tarfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import bootstrap
 import pytest
 from bootstrap import SetupRequest, describe_pip, main, parse_wish, pip_environment, usable_folder
-from first_start import qt_libraries, stamp
+from first_start import cuda_toolkit, qt_libraries, stamp
 from first_start.errors import CommandFailed, PackagesMissing
 from first_start.llama_build import Backend
 from first_start.machine import BuildMachine, Compiler, Family
@@ -18,6 +18,7 @@ from first_start.venv_folder import VenvFolder
 ROOT = Path(__file__).resolve().parents[2]
 
 PC = BuildMachine("Linux", "x86_64", compiler=Compiler("gcc", "g++", Family.GCC, 12, "gcc 12"))
+NEW_DRIVER = {"nvidia_gpus": ("RTX 4090, 8.9",), "nvidia_driver": 580}
 GPU_PC = BuildMachine("Linux", "x86_64", nvidia_gpus=("H200",), nvcc="/usr/bin/nvcc", compiler=PC.compiler)
 
 
@@ -27,6 +28,8 @@ class Commands:
 
     root: Path
     fails: dict[str, CommandFailed] = field(default_factory=dict)
+    fails_once: dict[str, CommandFailed] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)  # the build's
     ran: list[str] = field(default_factory=list)
 
     def __call__(self, what, command, log, environment=None, on_line=lambda line: None, folder=None) -> None:
@@ -35,14 +38,24 @@ class Commands:
         for needle, error in self.fails.items():
             if needle in text + str((environment or {}).get("CMAKE_ARGS")):
                 raise error
+        for needle in self.fails_once:
+            if needle in text:
+                raise self.fails_once.pop(needle)
         if "-m venv" in text:
             self.make_venv()
         elif "pip wheel" in text:
+            self.environment = environment
             (Path(command[command.index("--wheel-dir") + 1]) / "llama_cpp_python-0.3.36-py3-none-any.whl").touch()
         elif "pip download" in text:
             self.make_sources(Path(command[command.index("--dest") + 1]))
         elif ".whl" in text:
             self.place("llama_cpp_python-0.3.36")
+            (self.site_packages / "llama_cpp/lib").mkdir(parents=True, exist_ok=True)
+        elif "nvidia-cuda-nvcc" in text:
+            lib = self.site_packages / "nvidia/cu13/lib"
+            lib.mkdir(parents=True, exist_ok=True)
+            for name in ("cudart", "cublas", "cublasLt"):
+                (lib / f"lib{name}.so.13").touch()
 
     def make_sources(self, folder: Path) -> None:
         """Make a source distribution with a chat template and another file."""
@@ -56,13 +69,17 @@ class Commands:
 
     def make_venv(self) -> None:
         (self.root / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
-        (self.root / ".venv" / "lib" / "python3.12" / "site-packages").mkdir(parents=True)
+        self.site_packages.mkdir(parents=True)
         (self.root / ".venv" / "pyvenv.cfg").write_text("version = 3.12.4\n")
         (self.root / ".venv" / "bin" / "python").write_text("#!/bin/sh\necho 3 12 26.3\n")
         (self.root / ".venv" / "bin" / "python").chmod(0o755)
 
+    @property
+    def site_packages(self) -> Path:
+        return self.root / ".venv" / "lib" / "python3.12" / "site-packages"
+
     def place(self, package: str) -> None:
-        info = self.root / ".venv" / "lib" / "python3.12" / "site-packages" / f"{package}.dist-info"
+        info = self.site_packages / f"{package}.dist-info"
         info.mkdir(exist_ok=True)
         (info / "RECORD").touch()
 
@@ -92,6 +109,7 @@ def run(project: Commands, *arguments: str) -> int:
 
 MADE = "The making of .venv"
 FETCHED = "Fetching chat templates"
+CUDA = "The installation of CUDA"
 BUILD = "The build of llama.cpp"
 INSTALL = "The installation of llama.cpp"
 PACKAGES = "The installation of Python packages"
@@ -166,6 +184,55 @@ def test_a_build_that_fails_for_the_gpu_is_made_for_the_cpu_and_not_tried_at_eve
     # Asked for by name, it is tried again.
     assert run(project, "--again") == 0
     assert project.ran.count(BUILD) == 1
+
+
+def test_cuda_comes_from_pip_where_a_gpu_has_no_toolkit(project, monkeypatch, tmp_path, capsys):
+    driver = tmp_path / "libcuda.so.1"
+    known = f"\tlibcuda.so.1 (libc6,x86-64) => {driver}\n"
+    monkeypatch.setattr("first_start.llama_install.look", lambda environment: replace(GPU_PC, nvcc=None, **NEW_DRIVER))
+    monkeypatch.setattr("first_start.cuda_toolkit.output_of", lambda *command: known)
+    assert run(project) == 0
+    assert project.ran == [MADE, PACKAGES, CUDA, BUILD, INSTALL, TEST]
+    assert "built (for the CUDA with gcc 12)" in capsys.readouterr().out
+    toolkit = project.site_packages / "nvidia/cu13"
+    assert project.environment["CUDACXX"] == str(toolkit / "bin/nvcc")
+    assert (toolkit / "lib64/libcublas.so").resolve() == toolkit / "lib/libcublas.so.13"
+    assert (toolkit / "lib/stubs/libcuda.so").readlink() == driver
+    own = project.site_packages / "llama_cpp/lib"
+    assert {link.name for link in own.iterdir()} == {"libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13"}
+    assert all(link.resolve() == toolkit / "lib" / link.name for link in own.iterdir())
+    # Another folder takes the wheel from the cache, and has the libraries too.
+    shutil.rmtree(project.root / ".venv")
+    assert run(project) == 0
+    assert project.ran == [MADE, PACKAGES, CUDA, INSTALL, TEST]
+
+
+@pytest.mark.parametrize("hindrance", ["network", "driver", "disk"])
+def test_without_cudas_packages_llama_cpp_is_built_for_the_cpu(project, monkeypatch, capsys, hindrance):
+    monkeypatch.setattr("first_start.llama_install.look", lambda environment: replace(GPU_PC, nvcc=None, **NEW_DRIVER))
+    monkeypatch.setattr("first_start.cuda_toolkit.output_of", lambda *command: "")
+    if hindrance == "network":
+        project.fails = {"nvidia-cuda-nvcc": CommandFailed(CUDA, 1, ("Network is unreachable",))}
+    if hindrance == "disk":
+        monkeypatch.setattr(cuda_toolkit.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 3e9}))
+    assert run(project) == 0
+    told = capsys.readouterr().out
+    assert "CUDA's compiler and libraries could not be installed." in told
+    assert {"network": "failed", "driver": "libcuda.so.1", "disk": "3.0 GB is free"}[hindrance] in told
+    assert "for the CPU with gcc 12" in told
+    assert project.ran.count(BUILD) == 1
+
+
+def test_a_build_for_the_gpu_that_does_not_run_gives_way_to_the_cpu(project, monkeypatch, capsys):
+    monkeypatch.setattr("first_start.llama_install.look", lambda environment: GPU_PC)
+    project.fails_once = {"core.llama.build": CommandFailed(TEST, 1, ("libcuda.so.1 cannot be loaded.",))}
+    assert run(project) == 0
+    assert project.ran == [MADE, PACKAGES, BUILD, INSTALL, TEST, BUILD, INSTALL, TEST]
+    told = capsys.readouterr().out
+    assert "libcuda.so.1 cannot be loaded." in told
+    assert "5/5 Self-test             passed" in told
+    assert main(["--stamp", "changed"], project.root) == 0
+    assert BUILD not in project.ran[-3:]
 
 
 def test_a_network_failure_is_not_held_against_the_gpu(project, monkeypatch):

@@ -19,7 +19,7 @@ from first_start.llama_build import (
     without_gpu,
 )
 from first_start.llama_patches import PatchError, apply_patches, patch_files, read_patch
-from first_start.machine import BuildMachine, Compiler, Family, find_compiler, parse_compiler, parse_cpu_flags
+from first_start.machine import BuildMachine, Compiler, Family, find_compiler, look, parse_compiler, parse_cpu_flags
 
 GCC12 = Compiler("gcc", "g++", Family.GCC, 12, "gcc (Debian 12.2.0-14+deb12u1) 12.2.0")
 GCC13 = replace(GCC12, major=13)
@@ -41,14 +41,36 @@ def test_a_gpu_is_built_for_where_its_compiler_is_and_what_is_missing_is_said():
     assert "-DGGML_CUDA=on" in plan.cmake_args
     assert "-DCMAKE_CUDA_ARCHITECTURES=native" in plan.cmake_args
     assert "-DCMAKE_CUDA_COMPILER=/opt/cuda/bin/nvcc" in plan.cmake_args
-    plan = plan_build(replace(WITH_GPU, nvcc=None), Amx.ABSENT)
-    assert plan.backend is Backend.CPU
-    assert "nvcc" in plan.note
-    assert "./slipstream setup" in plan.note
+    for gpu, driver, words in (
+        ("RTX 4090, 8.9", 570, "Update the driver to 580"),
+        ("GTX 1080, 6.1", 580, "Install a CUDA toolkit for this GPU"),
+    ):
+        plan = plan_build(replace(WITH_GPU, nvcc=None, nvidia_gpus=(gpu,), nvidia_driver=driver), Amx.ABSENT)
+        assert plan.backend is Backend.CPU
+        assert words in plan.note
+        assert "nvcc" in plan.note
+        assert "./slipstream setup" in plan.note
+    plan = plan_build(replace(WITH_GPU, nvcc=None, nvidia_driver=580), Amx.ABSENT)
+    assert (plan.backend, plan.fetches_cuda, plan.note) == (Backend.CUDA, True, "")
+    assert not any("COMPILER" in argument for argument in plan.cmake_args)
     assert plan_build(replace(PC, nvcc="/usr/bin/nvcc"), Amx.ABSENT).backend is Backend.CPU
     plan = without_gpu(plan_build(replace(WITH_GPU, cpu_flags=XEON.cpu_flags), Amx.BROKEN))
     assert (plan.backend, plan.cmake_args, plan.compiler_flags) == (Backend.CPU, (), NO_AMX)
     assert "CUDA" in plan.note
+
+
+def test_the_gpu_its_driver_and_compiler_are_found(tmp_path, monkeypatch):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text('#!/bin/sh\ncase "$1" in *driver*) echo 580.95.05;; *) echo "RTX 4090, 8.9";; esac\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    nvcc = tmp_path / "my-nvcc"
+    nvcc.write_text("#!/bin/sh\n")
+    nvcc.chmod(0o755)
+    found = look({"CUDACXX": str(nvcc)})
+    assert (found.nvidia_gpus, found.nvidia_driver, found.nvcc) == (("RTX 4090, 8.9",), 580, str(nvcc))
+    left_out = look({"CMAKE_ARGS": "-DGGML_NATIVE=on -DGGML_CUDA=OFF"})
+    assert (left_out.nvidia_gpus, left_out.nvidia_driver, left_out.nvcc) == ((), 0, None)
 
 
 @pytest.mark.parametrize(("architecture", "backend"), [("arm64", Backend.METAL), ("x86_64", Backend.CPU)])
