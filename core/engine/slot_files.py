@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from core.kv_cache.disk_cache import Blob, NotASegmentFile, SegmentHeader, read_segment, write_segment
+from core.kv_cache.kv_offload import DiskReadWait
 from core.kv_cache.prefix_tree import TokenIds
 from core.kv_cache.segment_store import segment_id
 from core.kv_cache.slot_table import SlotTable
@@ -48,6 +49,7 @@ class SlotFiles:
         # Requests with what is to be done for them on the engine's thread, and the events of those that have ended.
         self._todo: queue.SimpleQueue[tuple[SlotRequest, Callable[[], None]]] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[RequestEvent, ...]] = queue.SimpleQueue()
+        self._reading: list[tuple[SlotRequest, DiskReadWait]] = []  # texts to be saved that only the disk has
         self._writing = threading.Lock()  # two files of one name must not be written at the same time
 
     @property
@@ -58,7 +60,7 @@ class SlotFiles:
     @property
     def needs_step(self) -> bool:
         """True if there is something to do on the engine's thread."""
-        return not self._todo.empty()
+        return bool(self._reading) or not self._todo.empty()
 
     def prepare(self, request: SlotRequest) -> PreparedSlotRequest:
         """Check a request. Raises BadRequest."""
@@ -82,6 +84,7 @@ class SlotFiles:
 
     def step(self) -> list[RequestEvent]:
         """Do what is to be done now; return the events of requests that have ended."""
+        self._take_read()
         while not self._todo.empty():
             request, deed = self._todo.get()
             if not self._slots.is_free(request.slot):
@@ -99,9 +102,20 @@ class SlotFiles:
 
     # -- on the engine's thread ---------------------------------------------------------------------------------
 
-    def _save(self, request: SlotRequest) -> None:
+    def _take_read(self) -> None:
+        """Go on with what waits for the disk, where that has read it."""
+        if self._reading:
+            self._slots.store.poll()
+        for request, read in [one for one in self._reading if one[1].is_over]:
+            self._reading.remove((request, read))
+            self._todo.put((request, partial(self._save, request, read)))
+
+    def _save(self, request: SlotRequest, read: DiskReadWait | None = None) -> None:
+        if read is None and (wanted := self._slots.read_left(request.slot)) is not None:
+            self._reading.append((request, wanted))
+            return
         began = time.perf_counter()
-        left = self._slots.left_in(request.slot)
+        left = self._slots.left_in(request.slot, read)
         if left is None:
             what = f"Slot {request.slot} holds no text, or no longer"
             self._fail(request, f"{what}: send its prompt with id_slot {request.slot}, then save it.", "id_slot")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from core.kv_cache.disk_cache import Blob
 from core.kv_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
@@ -231,14 +232,20 @@ class SlotTable:
         """Return whether no request runs in a slot."""
         return self._slots[number].is_free
 
-    def left_in(self, number: int) -> tuple[TokenIds, Blob] | None:
+    def read_left(self, number: int) -> DiskReadWait | None:
+        """Have the disk read what only it has of the text that was left in a free slot; None if there is nothing."""
+        slot = self._slots[number]
+        missing = [link.segment for link in self._links_left(slot) if link.segment.blob is None]
+        return self._offload.read(missing, math.inf) if missing else None
+
+    def left_in(self, number: int, read: DiskReadWait | None = None) -> tuple[TokenIds, Blob] | None:
         """Return the text that the last request left in a free slot, and all of its cells.
 
-        What has moved to RAM since is loaded again. None if the text is empty, or is no longer in memory.
+        What has moved to RAM since, or was ``read``, is loaded again. None if the text is empty, or is kept nowhere.
         """
         slot = self._slots[number]
         if slot.n_resident < slot.n_left:
-            self._bring_back(slot)
+            self._bring_back(slot, read.blobs if read is not None else {})
         # Of a text that moves to the store, the last few tokens are not kept.
         if not slot.n_resident or slot.n_resident <= slot.n_left - LEAST_SAVED:
             return None
@@ -271,14 +278,17 @@ class SlotTable:
         self.store.forget(text)
         return len(text)
 
-    def _bring_back(self, slot: Slot) -> None:
-        """Load what a free slot was left with from RAM."""
-        n_left = slot.n_left
+    def _links_left(self, slot: Slot) -> list[SegmentLink]:
+        """Return what the store has of the text that was left in a free slot, behind what the slot holds."""
         self.store.poll()
-        links = self.store.chain(self._tree.match(slot.resident.view[:n_left]), slot.n_resident)
+        return self.store.chain(self._tree.match(slot.resident.view[: slot.n_left]), slot.n_resident)
+
+    def _bring_back(self, slot: Slot, read: Mapping[Segment, Blob]) -> None:
+        """Load what a free slot was left with from RAM, and what was ``read``."""
+        n_left, links = slot.n_left, self._links_left(slot)
         self._leave_tree(slot)
         slot.is_free = False
-        self._load_all(self._offload.loads(links, {}), slot)
+        self._load_all(self._offload.loads(links, read), slot)
         self.release(slot)
         slot.n_left = n_left
 

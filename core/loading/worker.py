@@ -348,6 +348,7 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
         from core.machine.bandwidth import BackgroundBandwidth, remembered
         from core.machine.host import this_machine
 
+        _log.info("Loading %s", command.options.model_path)
         log_to_stderr()
         progress = _in_steps(lambda share: outbox.put((EngineState(EnginePhase.LOADING, progress=share),)))
         if is_embedder(command.options.model_path):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import queue
 import subprocess
+import sys
 import threading
 import time
 from contextlib import nullcontext
+from io import BufferedWriter
 from pathlib import Path
 
 from core.process.child_process import PipeClosed, start_module
 from core.values.messages import Command
+from models.formatting.system_error import system_reason
 
 _log = logging.getLogger(__name__)
 # Seconds to wait for a killed process, whose memory may take long to free.
@@ -20,16 +24,19 @@ _LEAVE_SECONDS = 3.0
 # Lines of the log that are shown, and bytes of it that are searched.
 _LOG_TAIL = 6
 _MOST_READ = 4 << 20
+# A log that is larger when an engine starts makes way for a new one.
+_LARGE_LOG = 4 << 20
 
 
 class EngineProcess:
     """One run of the engine process, from its start to its end. ``child`` is the process."""
 
-    def __init__(self, log_path: Path | None) -> None:
+    def __init__(self, log_folder: Path) -> None:
         """Start the process, which imports its modules and waits for ``LoadModel``. Raises OSError."""
-        self.log_path = log_path
         self.ready_at: float | None = None
-        with open(log_path, "ab") if log_path else nullcontext() as stderr:
+        self.n_deaths_before = 0  # in a row, whose features it goes without
+        with _open_log(log_folder) or nullcontext() as stderr:
+            self.log_path = Path(stderr.name) if stderr is not None else None
             self._log_start = stderr.tell() if stderr is not None else 0
             self.child = start_module("core.loading.worker", stderr)
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
@@ -94,3 +101,41 @@ class EngineProcess:
         except OSError:
             return ""
         return "\n".join(line for line in lines[-_LOG_TAIL:] if line.strip())
+
+
+def _open_log(folder: Path) -> BufferedWriter | None:
+    """Open a log that no running engine writes, of this server or another; None where the folder cannot be written.
+
+    The first is ``engine.log``. Its lock is the process's, which inherits the file, and goes with it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            path = folder / ("engine.log" if number == 1 else f"engine-{number}.log")
+            for _ in range(2):
+                log = path.open("ab")
+                if not _lock(log):
+                    break
+                if log.tell() <= _LARGE_LOG:
+                    return log
+                path.replace(path.with_suffix(".old.log"))
+                log.close()
+            log.close()
+    except OSError as error:
+        _log.warning("%s cannot be written: %s.", folder, system_reason(error))
+    return None
+
+
+def _lock(log: BufferedWriter) -> bool:
+    """Lock a log; False where another engine has it."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # the disk knows no locks
+        return True
+    return True

@@ -73,6 +73,8 @@ class Supervisor:
         # A started process that waits for a model.
         self._spare: EngineProcess | None = None
         self._live: dict[str, AnyRequest] = {}
+        # Those of them that no other engine may run: the engine has said something of them, or was told to end them.
+        self._begun: set[str] = set()
         self._queued: dict[str, AnyRequest] = {}
         self._load_number = 0
         # Since the engine last ran long enough: failed loads and deaths, deaths alone, and the requests that ran at
@@ -88,7 +90,7 @@ class Supervisor:
         with self._lock:
             if self._process is None and self._spare is None:
                 try:
-                    self._spare = EngineProcess(self._log_path())
+                    self._spare = EngineProcess(self._log_folder)
                 except OSError as error:
                     _log.warning("An engine process could not be started ahead of its model: %s", error)
 
@@ -147,6 +149,7 @@ class Supervisor:
             if self._queued.pop(request_id, None) is not None:
                 self._tell((Ended(request_id, FinishReason.CANCELLED),))
             elif request_id in self._live and self._process is not None:
+                self._begun.add(request_id)
                 self._process.send(Cancel(request_id))
 
     def end_thoughts(self, request_id: str) -> None:
@@ -177,28 +180,16 @@ class Supervisor:
             process.close()
             process = None
         try:
-            process = process or EngineProcess(self._log_path())
+            process = process or EngineProcess(self._log_folder)
         except OSError as error:
             problem = Sentence("The engine process could not be started: {error}", error=system_reason(error))
             self._fail(problem, self._next_wait())
             return
         self._process = process
+        process.n_deaths_before = self._n_deaths
         process.send(LoadModel(self._safer(self._options), self._cache_folder))
         arguments = (self._process, self._generation)
         threading.Thread(target=self._follow, args=arguments, name="engine-follower", daemon=True).start()
-
-    def _log_path(self) -> Path | None:
-        """Return the engine's log file, emptied when it has grown; None where the folder cannot be written."""
-        path = self._log_folder / "engine.log"
-        try:
-            self._log_folder.mkdir(parents=True, exist_ok=True)
-            if path.exists() and path.stat().st_size > 4 << 20:
-                path.replace(path.with_suffix(".old.log"))
-            with open(path, "ab"):
-                return path
-        except OSError as error:
-            _log.warning("%s cannot be written: %s.", path, system_reason(error))
-            return None
 
     def _leave(self, reason: str, number: int | None = None) -> None:
         with self._change:
@@ -225,6 +216,7 @@ class Supervisor:
     def _end_all(self, failure: Failure, *, queued_too: bool = True) -> None:
         ids = list(self._live) + (list(self._queued) if queued_too else [])
         self._live.clear()
+        self._begun.clear()
         if queued_too:
             self._queued.clear()
         if ids:
@@ -258,12 +250,14 @@ class Supervisor:
                         passed_on = []
                         self._hear_state(event)
                     case Ended(request_id):
+                        self._begun.discard(request_id)
                         if self._live.pop(request_id, None) is not None:
                             passed_on.append(event)
                     case Snapshot():
                         passed_on.append(event)
                     case _:
                         if event.request_id in self._live:
+                            self._begun.add(event.request_id)
                             passed_on.append(event)
             if passed_on:
                 self._tell(tuple(passed_on))
@@ -280,6 +274,8 @@ class Supervisor:
             # The load has worked: from now on a missing draft must not prevent a restart.
             self._options = replace(self._options, must_draft=False)
             self._process.ready_at = time.monotonic()
+            if self._n_failures:
+                _later(_HEALTHY_SECONDS, self._recover, self._generation)
             waiting, self._queued = self._queued, {}
             self._live.update(waiting)
             for request in waiting.values():
@@ -301,10 +297,10 @@ class Supervisor:
         """Handle the death of a process: end its requests, and start another process now or later."""
         cause = _cause_of_death(code)
         words = process.last_words()
+        name = Path(self._options.model_path).name if self._options is not None else "no model"
         # For a process killed from outside, the last log lines are unrelated to the cause.
-        _log.error("The engine %s.%s", cause, "" if cause == _KILLED else f"\n{words}")
-        if process.seconds_in_use > _HEALTHY_SECONDS:
-            self._trust()
+        end = f" {process.log_path} ends with:\n{words}" if words and cause != _KILLED else ""
+        _log.error("The engine of %s %s.%s", name, cause, end)
         workers = self._options.workers if self._options is not None else ()
         if workers and process.wrote(LOST_WORKER):
             # This is not the engine's fault. It starts again with the next request, since the worker may stay away.
@@ -324,6 +320,7 @@ class Supervisor:
             self._fail(joined((problem, detail)), wait)
             return
         self._process = None
+        self._keep_unbegun()
         message = Sentence(
             "The engine {cause} while it was answering. It is being restarted: please send the request again.",
             cause=cause,
@@ -335,9 +332,21 @@ class Supervisor:
             )
         )
         self._generation += 1
-        timer = threading.Timer(wait, self._restart, args=(self._generation,))
-        timer.daemon = True
-        timer.start()
+        _later(wait, self._restart, self._generation)
+
+    def _keep_unbegun(self) -> None:
+        """Let requests that have not begun wait for the next engine, but not if they were there at an earlier death."""
+        again = self._suspects if self._n_deaths > 1 else ()
+        for request_id, request in list(self._live.items()):
+            if request_id not in self._begun and replace(request, id="") not in again:
+                self._queued[request_id] = self._live.pop(request_id)
+
+    def _recover(self, generation: int) -> None:
+        """Say that the engine can be trusted again."""
+        with self._lock:
+            if generation == self._generation:
+                self._trust()
+                self._publish(self._state)
 
     def _trust(self) -> None:
         """Forget earlier failures."""
@@ -355,9 +364,10 @@ class Supervisor:
     def _left_out(self) -> tuple[str, ...]:
         """Return sentences about the features that are off since the engine died several times."""
         left_out = []
-        if self._n_deaths >= _WITHOUT_DRAFTS:
+        n_deaths = self._n_deaths or (self._process.n_deaths_before if self._process is not None else 0)
+        if n_deaths >= _WITHOUT_DRAFTS:
             left_out.append(Sentence("Since the engine died twice, nothing drafts until the model is loaded again."))
-        if self._n_deaths >= _WITHOUT_KEPT_TEXTS:
+        if n_deaths >= _WITHOUT_KEPT_TEXTS:
             left_out.append(Sentence("Texts that were kept in memory or on disk are not used until then."))
         if self._n_deaths >= _WITHOUT_SUSPECTS and self._suspects:
             left_out.append(
@@ -370,13 +380,10 @@ class Supervisor:
         if self._n_deaths < _WITHOUT_SUSPECTS or replace(request, id="") not in self._suspects:
             return
         worked = self._process.seconds_in_use if self._process is not None else 0.0
-        if worked > _HEALTHY_SECONDS:
-            self._trust()
-            return
         raise EngineUnavailable(
             "The engine died {n_deaths} times in a row while this request ran, so it is not run again "
             "before the engine has worked for {healthy_seconds:.0f} s without it. Change the request.",
-            _HEALTHY_SECONDS - worked,
+            max(_HEALTHY_SECONDS - worked, 0.0),
             n_deaths=self._n_deaths,
             healthy_seconds=_HEALTHY_SECONDS,
         )
@@ -385,6 +392,12 @@ class Supervisor:
         with self._lock:
             if generation == self._generation:
                 self._start()
+
+
+def _later(seconds: float, call: Callable[[int], None], generation: int) -> None:
+    timer = threading.Timer(seconds, call, args=(generation,))
+    timer.daemon = True
+    timer.start()
 
 
 def _lost(workers: tuple[str, ...]) -> str:

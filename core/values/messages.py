@@ -334,8 +334,8 @@ class EngineState:
     """The engine's state; ``progress`` is 0 to 1 while loading, ``problem`` a sentence when something is wrong.
 
     ``load`` is the number of the load that this state belongs to. A model that failed is not tried again before
-    ``retry_at``, on the server's ``time.monotonic``. ``n_deaths`` counts the engine's deaths in a row; ``left_out`` are
-    sentences about features that are off since then.
+    ``retry_at``, on the server's ``time.monotonic``. ``n_deaths`` counts the engine's deaths in a row, until one has
+    worked for a minute; ``left_out`` are sentences about features that are off since then.
     """
 
     phase: EnginePhase

@@ -233,7 +233,9 @@ class EngineBridge:
         while self._inbox:
             for event in self._inbox.popleft():
                 if type(event) is EngineState:
-                    self.state, self.snapshot, self.last_reply = event, None, None
+                    if event.phase is not self.state.phase:
+                        self.snapshot = self.last_reply = None
+                    self.state = event
                     self._on_state(event)
                 elif type(event) is Snapshot:
                     self.snapshot = event

@@ -2,8 +2,8 @@
 
 A field that would change the answer and is not listed here is refused with its name, and so is a value that would not
 be honoured. ``HINTS`` are fields that other servers know and that change nothing here: they are taken, whatever they
-hold. Inside messages, their parts and tools, what is not known is ignored. Null means the default everywhere, and so
-does a ``max_tokens`` of -1.
+hold. So are known fields that change no answer, which are marked ``HINT``. Inside messages, their parts and tools, what
+is not known is ignored. Null means the default everywhere, and so does a ``max_tokens`` of -1.
 
 A reply of no tokens is an empty text: the prompt is evaluated, which warms the prefix cache. A text completion without
 ``max_tokens`` generates 16 tokens, a chat as many as the model wants.
@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.server.calls.speed import wanted_speed
-from app.server.http.body import Body, LenientBody, WholeNumbers
+from app.server.http.body import HINT, Body, LenientBody, WholeNumbers
 from app.server.replies.constraints import (
     ANY_ARGUMENTS,
     NO_ARGUMENTS,
@@ -86,7 +86,7 @@ _REASONING = {"effort": "reasoning_effort", "enabled": "enable_thinking", "max_t
 class StreamOptions(LenientBody):
     """What a stream carries besides the text."""
 
-    include_usage: bool | None = None
+    include_usage: Annotated[bool | None, HINT] = None
 
 
 # Fields of other servers that change nothing here. How a model is loaded (Ollama's options, which Open WebUI sends to
@@ -135,6 +135,7 @@ HINTS = frozenset(
         "t_max_prompt_ms",
         "think",
         "thinking",
+        "timings_per_token",
         "transforms",
         "ttl",
         "usage",
@@ -200,8 +201,8 @@ class GenerationBody(WholeNumbers):
 
     model: str | None = None
     stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    return_progress: bool | None = None
+    stream_options: Annotated[StreamOptions | None, HINT] = None
+    return_progress: Annotated[bool | None, HINT] = None
     n: int | None = Field(default=None, ge=1, le=MAX_CHOICES)
     stop: Text | list[Text] | None = None
     seed: int | None = None
@@ -236,7 +237,7 @@ class GenerationBody(WholeNumbers):
     grammar: Text | None = None
 
     lora: list[LoraScale] | None = None
-    id_slot: int | None = Field(default=None, ge=-1)
+    id_slot: Annotated[int | None, Field(ge=-1), HINT] = None
     speed: str | None = None
     service_tier: str | None = None
 
@@ -575,14 +576,14 @@ class ChatCompletionBody(GenerationBody):
     tool_choice: Literal["auto", "none", "required"] | ChosenTool | None = None
     parallel_tool_calls: bool | None = None
     modalities: list[Literal["text"]] | None = None
-    timings_per_token: bool | None = None
-    drafted_spans: bool | None = None
+    timings_per_token: Annotated[bool | None, HINT] = None
+    drafted_spans: Annotated[bool | None, HINT] = None
     speculation: bool | None = None
     reasoning_effort: ReasoningEffort | None = None
     enable_thinking: bool | None = None
     reasoning_budget: int | None = Field(default=None, ge=-1)
     thinking_budget_tokens: int | None = Field(default=None, ge=-1)
-    reasoning_control: bool | None = None
+    reasoning_control: Annotated[bool | None, HINT] = None
     reasoning_format: ReasoningFormat | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool | None = None

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 from starlette.requests import HTTPConnection
 
 from app.server.http.errors import from_validation, refuse, renamed
@@ -42,6 +49,17 @@ class WholeNumbers(Body):
             if isinstance(value[name], float) and value[name].is_integer()
         }
         return value | whole if whole else value
+
+
+def _or_none(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return check(value)
+    except ValidationError:
+        return None
+
+
+HINT = WrapValidator(_or_none)
+"""Marks a field that changes no answer: a value that it cannot have asks for nothing, as at llama-server."""
 
 
 @cache

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
@@ -16,6 +16,7 @@ from app.server.calls.generation import ChoiceUpdate, tokens_of
 from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text
 from app.server.chat.call import Call
 from app.server.chat.run import Choice, EngineRun, Reply, respond
+from app.server.http.body import HINT
 from app.server.http.sse import encode_event
 from app.server.llama_cpp.properties import settings_of
 from app.server.openai.timings import prompt_progress, timings, timings_so_far, token_logprob
@@ -41,7 +42,7 @@ class LlamaBody(GenerationBody):
     n_indent: int | None = None
     return_tokens: bool | None = None
     response_fields: list[str] | None = None
-    timings_per_token: bool | None = None
+    timings_per_token: Annotated[bool | None, HINT] = None
     post_sampling_probs: Literal[False] | None = None
     dynatemp_range: float | None = Field(default=None, ge=0, le=0)
     dynatemp_exponent: float | None = None

@@ -8,12 +8,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
-from app.server.http.body import WholeNumbers, valid
+from app.server.http.body import HINT, WholeNumbers, valid
 from core.values.errors import BadRequest
 
 Item = dict[str, Any]
@@ -44,7 +44,7 @@ class ResponseBody(WholeNumbers):
     model: Text | None = None
     stream: bool | None = None
     store: bool | None = None
-    metadata: dict[Text, Text] | None = None
+    metadata: Annotated[dict[Text, Text] | None, HINT] = None
     previous_response_id: Text | None = None
     max_output_tokens: int | None = Field(default=None, ge=0)
     tools: list[Item] | None = Field(default=None, max_length=MAX_TOOLS)
@@ -56,7 +56,7 @@ class ResponseBody(WholeNumbers):
     background: Literal[False] | None = None
     conversation: None = None
     prompt: None = None
-    stream_options: Item | None = None
+    stream_options: Annotated[Item | None, HINT] = None
 
     @field_validator("input", "tools", "tool_choice", "reasoning", "text")
     @classmethod

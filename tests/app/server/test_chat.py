@@ -302,6 +302,26 @@ def test_hints_are_taken_and_change_nothing(server):
     assert told.usage.prompt_tokens == plain.usage.prompt_tokens
 
 
+HINTS_OF_ANY_TYPE = (
+    *("cache_prompt", "id_slot", "keep_alive", "num_ctx", "prediction", "return_progress"),
+    *("stream_options", "timings_per_token", "user", "verbose", "verbosity", "web_search_options"),
+)
+
+
+@pytest.mark.parametrize("value", ["x", -5, 1.5, [], {"include_usage": "x"}])
+def test_hints_of_a_wrong_type_ask_for_nothing(server, value):
+    for path, fields, more in (
+        ("/v1/chat/completions", {"messages": USER}, ("store", "metadata", "reasoning_control", "drafted_spans")),
+        ("/v1/completions", {"prompt": "Hi"}, ("store", "metadata")),
+        ("/v1/responses", {"input": "Hi", "store": False}, ("metadata",)),
+        ("/completion", {"prompt": "Hi"}, ()),
+    ):
+        limit = "max_output_tokens" if "input" in fields else "max_tokens"
+        hints = dict.fromkeys((*HINTS_OF_ANY_TYPE, *more), value)
+        answer = server.http.post(path, json=hints | fields | {limit: 1})
+        assert answer.status_code == 200, answer.text
+
+
 def test_messages_are_counted_as_llama_server_does_and_parts_are_text(server):
     def count(*messages: dict) -> int:
         return server.http.post("/chat/completions/input_tokens", json={"messages": messages}).json()["input_tokens"]

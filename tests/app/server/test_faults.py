@@ -92,6 +92,19 @@ def test_an_unloaded_model_is_loaded_again_by_the_next_request(own_server):
     assert own_server.http.get("/health").json()["status"] == "ok"
 
 
+def test_a_chat_sent_before_the_death_of_the_engine_is_known_is_answered_by_the_next_one(own_server):
+    own_server.engine.suspend()
+    with ThreadPoolExecutor() as threads:
+        whole = threads.submit(own_server.chat, max_tokens=2)
+        stream = threads.submit(lambda: list(own_server.chat(max_tokens=2, stream=True)))
+        own_server.wait_until(lambda state: state["queued"] == 2)
+        own_server.engine.kill()
+        assert whole.result(60).choices[0].finish_reason == "length"
+        assert stream.result(60)[-1].choices[0].finish_reason == "length"
+    health = own_server.http.get("/health").json()
+    assert (health["status"], health["deaths"], health["left_out"]) == ("ok", 1, [])
+
+
 def test_models_are_listed_and_told(server):
     listed = server.client.models.list().data
     assert [model.id for model in listed][:2] == ["ember-q8_0", "ember-draft-q8_0"]

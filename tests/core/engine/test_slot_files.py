@@ -75,14 +75,16 @@ def test_a_text_comes_back_from_its_file_in_another_engine(make: Callable[[Path]
     assert [path.name for path in tmp_path.glob("story*")] == ["story.bin"]
 
 
-def test_what_has_moved_to_ram_is_saved_too_and_what_is_gone_is_said_to_be(tmp_path: Path) -> None:
-    for cache_ram in (None, 0):
-        with open_engine(**OPTIONS | {"cache_ram": cache_ram}) as engine:
+def test_what_has_moved_to_ram_or_disk_is_saved_too_and_what_is_gone_is_said_to_be(tmp_path: Path) -> None:
+    for cache_ram, cache_disk in ((None, 0), (0, 1 << 30), (0, 0)):
+        folder = {"cache_folder": tmp_path, "cache_disk": cache_disk}
+        with open_engine(**OPTIONS | {"cache_ram": cache_ram}, **folder) as engine:
             complete(engine, STORY, max_tokens=2, slot=1)
+            settle(engine)
             while engine.slots.evict_idle():
                 pass
             found = ask(engine, "save", 1, tmp_path / "story.bin")
-            if cache_ram is None:
+            if cache_ram is None or cache_disk:
                 assert isinstance(found, SlotDone)
                 assert found.n_tokens == 301
                 assert engine.slots.n_resident == 301

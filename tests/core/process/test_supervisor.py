@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -117,8 +118,8 @@ def test_no_request_waits_for_a_long_text_that_is_only_counted(office: Office) -
     office.wait_ended("long")
 
 
-def test_an_engine_that_cannot_be_told_a_command_ends_so_that_its_requests_do() -> None:
-    process = EngineProcess(None)
+def test_an_engine_that_cannot_be_told_a_command_ends_so_that_its_requests_do(tmp_path: Path) -> None:
+    process = EngineProcess(tmp_path)
     process.send(lambda: None)  # type: ignore[arg-type]  # what cannot be pickled
     assert process.child.wait() == -signal.SIGKILL
     process.close()
@@ -191,13 +192,69 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
         assert failure is not None
         assert failure.kind is FailureKind.ENGINE_DIED
         assert "was killed" in failure.message
-    assert [record.message.partition("(")[0] for record in caplog.records] == ["The engine was killed "]
+    (said,) = [record.message.partition("(")[0] for record in caplog.records]
+    assert said == f"The engine of {EMBER.name} was killed "
     assert "\n" not in caplog.text.rstrip("\n")
     office.supervisor.submit(Request("next", FOX, 3))
     office.wait_ended("next")
     assert office.ledger.ended["next"].reason is FinishReason.LENGTH
     assert EnginePhase.RESTARTING in office.phases
-    assert delays == [0.0], "after a first death it comes back at once"
+    assert delays == [0.0, 60.0], "after a first death it comes back at once, and is trusted after a minute"
+
+
+def test_a_request_that_had_not_begun_waits_for_the_next_engine_unless_it_was_there_at_two_deaths(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.process.supervisor._WAITS", (0.0, 0.0, 3_600.0))
+    supervisor = office.supervisor
+    supervisor.load(options())
+    wait_ready(supervisor)
+    supervisor.submit(Request("begun", FOX, sampling=ENDLESS))
+    office.wait(lambda: "begun" in office.ledger.text)
+    for name in ("a", "b"):
+        (engine,) = engines()
+        engine.suspend()  # it dies unseen
+        supervisor.submit(Request(name, f"{FOX} {name}", 3))
+        if name == "a":
+            supervisor.submit(Request("left", FOX))
+            supervisor.cancel("left")
+            supervisor.submit(TokenizeRequest("long", ("x" * 1_500_000,)))  # takes longer than until the second death
+        kill(office)
+        office.wait_ended(name)
+    ends = {name: ended.reason for name, ended in office.ledger.ended.items()}
+    assert ends == {
+        "a": FinishReason.LENGTH,
+        "b": FinishReason.LENGTH,
+        "begun": FinishReason.FAILED,
+        "left": FinishReason.FAILED,
+        "long": FinishReason.FAILED,
+    }
+
+
+def test_engines_that_run_at_the_same_time_write_a_log_each(
+    office: Office, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Office(tmp_path)
+    office.supervisor.load(options())
+    wait_ready(office.supervisor)
+    other.supervisor.load(options(EMBER_DRAFT))
+    wait_ready(other.supervisor)
+    first, second = tmp_path / "log" / "engine.log", tmp_path / "log" / "engine-2.log"
+    for log, own, foreign in ((first, EMBER, EMBER_DRAFT), (second, EMBER_DRAFT, EMBER)):
+        assert f"Loading {own}\n" in log.read_text()
+        assert str(foreign) not in log.read_text()
+    both = engines()
+    both[1].send_signal(signal.SIGABRT)
+    other.wait(lambda: EnginePhase.RESTARTING in other.phases)
+    assert f"The engine of {EMBER_DRAFT.name} aborted (SIGABRT). {second} ends with:\n" in caplog.text
+    for one in (other, office):
+        one.supervisor.close()
+    assert psutil.wait_procs(both, timeout=60)[1] == []
+    os.truncate(first, 5 << 20)
+    office.supervisor.load(options())
+    wait_ready(office.supervisor)
+    assert first.with_suffix(".old.log").stat().st_size == 5 << 20
+    assert first.stat().st_size < 1 << 20
 
 
 def kill(office: Office) -> None:
@@ -251,16 +308,21 @@ def test_an_engine_that_keeps_dying_is_tried_again_for_ever_without_what_may_kil
     assert supervisor.state.left_out == ()
 
 
-@pytest.mark.slow
-def test_an_engine_that_worked_for_long_is_trusted_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.process.supervisor._HEALTHY_SECONDS", 0.0)
+def test_an_engine_that_worked_for_long_is_trusted_again_and_says_so(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.process.supervisor._HEALTHY_SECONDS", 0.05)
+    monkeypatch.setattr("core.process.supervisor._WAITS", (0.0, 3_600.0))
+    monkeypatch.setattr("core.process.supervisor._WITHOUT_DRAFTS", 1)
     office.supervisor.load(options())
-    for _ in range(4):
+    for _ in range(2):
         wait_ready(office.supervisor)
+        until(lambda: office.supervisor.state.n_deaths == 0)
         kill(office)
-    wait_ready(office.supervisor)
-    assert EnginePhase.FAILED not in office.phases
-    assert office.supervisor.state.left_out == ()
+        office.wait(lambda: office.states[-1].n_deaths == 1)
+    office.wait(lambda: office.states[-1].n_deaths == 0)
+    assert office.states[-1].phase is EnginePhase.READY
+    assert office.states[-1].left_out == office.states[-2].left_out != (), "it still runs without"
 
 
 def test_the_time_that_loading_takes_does_not_make_a_dying_engine_healthy(
