@@ -81,7 +81,7 @@ _LOWEST_TEMPERATURE = 1e-30
 # Beyond the range of logits; added to the logits of tokens that a grammar forbids.
 _EXCLUDED, _HALF_EXCLUDED = np.float32(-3e38), np.float32(-1.5e38)
 # Streams of keyed noise: each decision at a position has numbers of its own.
-_XTC_STREAM, _CHOICE_STREAM = 1, 2
+_XTC_STREAM, _CHOICE_STREAM, _SECOND_CHOICE_STREAM = 1, 2, 3
 
 Logits = npt.NDArray[np.float32]
 
@@ -172,7 +172,7 @@ class Sampler:
         if self.params.is_greedy and self._chain.is_empty:
             token = best
         elif self._can_skip_unlikely:
-            token = self._choose_likely(best, logits, position, candidates)
+            token = self._choose_from(logits[best] - _UNLIKELY, logits, position, candidates)
         else:
             candidates.fill(logits)
             token = self._choose_candidate(position, candidates)
@@ -192,30 +192,28 @@ class Sampler:
             raise GrammarLost("what it allows is excluded by other parameters")
         if self.params.is_greedy and self._chain.is_empty:
             return best
-        if self._can_skip_unlikely:
-            return self._choose_likely(best, logits, position, candidates)
-        return self._choose_among(np.flatnonzero(logits > _HALF_EXCLUDED), logits, position, candidates)
+        least = logits[best] - _UNLIKELY if self._can_skip_unlikely else _HALF_EXCLUDED
+        return self._choose_from(least, logits, position, candidates, _SECOND_CHOICE_STREAM)
 
-    def _choose_likely(self, best: int, logits: Logits, position: int, candidates: Candidates) -> int:
-        return self._choose_among(np.flatnonzero(logits >= logits[best] - _UNLIKELY), logits, position, candidates)
-
-    def _choose_among(
-        self, tokens: npt.NDArray[np.int64], logits: Logits, position: int, candidates: Candidates
+    def _choose_from(
+        self, least: np.float32, logits: Logits, position: int, candidates: Candidates, stream: int = _CHOICE_STREAM
     ) -> int:
+        """Return the token for ``position`` among those whose logits are at least ``least``."""
+        tokens = np.flatnonzero(logits >= least)
         candidates.fill_some(tokens, logits[tokens])
-        return self._choose_candidate(position, candidates)
+        return self._choose_candidate(position, candidates, stream)
 
-    def _choose_candidate(self, position: int, candidates: Candidates) -> int:
+    def _choose_candidate(self, position: int, candidates: Candidates, stream: int = _CHOICE_STREAM) -> int:
         if not self._chain.is_empty:
             self._chain.apply(candidates)
         view = candidates.view()
         if self.params.is_greedy:
             return int(view["id"][int(view["logit"].argmax())])
         if self.params.mirostat == 2:
-            return self._choose_mirostat(view, position)
+            return self._choose_mirostat(view, position, stream)
         if self.params.xtc_probability > 0:
             view = self._exclude_top_choices(view, position)
-        return self._draw(view["id"], view["logit"] / self._temperature, position)
+        return self._draw(view["id"], view["logit"] / self._temperature, position, stream)
 
     def remember(self, token: int) -> None:
         """Record a token of the prompt."""
@@ -255,15 +253,19 @@ class Sampler:
         """Free the chain."""
         self._chain.close()
 
-    def _draw(self, ids: npt.NDArray[np.int32], scaled: npt.NDArray[np.float64], position: int) -> int:
-        """Draw from the softmax of ``scaled``."""
+    def _draw(self, ids: npt.NDArray[np.int32], scaled: npt.NDArray[np.float64], position: int, stream: int) -> int:
+        """Draw from the softmax of ``scaled``.
+
+        A token's noise is its own, so what a grammar leaves is drawn from rightly with the same noise. One number for
+        all has told already that it is not among the forbidden ones: a second choice needs another ``stream``.
+        """
         if len(ids) == 1:
             return int(ids[0])
         if len(ids) <= _GUMBEL_LIMIT:
             return int(ids[int((scaled + gumbel(self.seed, position, ids)).argmax())])
         order = np.argsort(ids, kind="stable")  # the samplers' order of equal logits must not matter
         weights = np.exp(scaled[order] - scaled.max()).cumsum()
-        index = int(np.searchsorted(weights, uniform(self.seed, position, _CHOICE_STREAM) * weights[-1]))
+        index = int(np.searchsorted(weights, uniform(self.seed, position, stream) * weights[-1]))
         return int(ids[order[min(index, len(ids) - 1)]])
 
     def _exclude_top_choices(self, view: npt.NDArray[np.void], position: int) -> npt.NDArray[np.void]:
@@ -278,13 +280,13 @@ class Sampler:
         above = int(np.count_nonzero(weights / weights.sum() >= self.params.xtc_threshold))
         return view[order[above - 1 :]] if above > 1 else view
 
-    def _choose_mirostat(self, view: npt.NDArray[np.void], position: int) -> int:
+    def _choose_mirostat(self, view: npt.NDArray[np.void], position: int, stream: int) -> int:
         """Mirostat 2 (Basu et al., arXiv 2007.14966; ``llama_sampler_mirostat_v2_apply``)."""
         scaled = view["logit"] / self._temperature
         _, keep = self._truncated(scaled)
         if not keep.any():
             return int(view["id"][int(scaled.argmax())])
-        return self._draw(view["id"][keep], scaled[keep], position)
+        return self._draw(view["id"][keep], scaled[keep], position, stream)
 
     def _log_softmax(self, logits: Logits) -> npt.NDArray[np.float64]:
         """Log probabilities at the request's temperature; mirostat truncates before it measures its surprise."""

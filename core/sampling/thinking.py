@@ -22,6 +22,8 @@ class ThinkingMarkers:
         self.n_vocab = vocab.n_tokens
         self._vocab, self._then = vocab, budget.then
         self._specials = vocab.specials_in((budget.open, budget.close))
+        # A special token is written as a whole: text before it is never its beginning.
+        self._closes_with_special = any(self.close.startswith(text) for text in self._specials.values())
 
     def text(self, token: int) -> bytes:
         """Return a token's text; special tokens have one only if they are part of a marker."""
@@ -29,7 +31,8 @@ class ThinkingMarkers:
 
     def closing(self, text: bytes) -> tuple[int, ...]:
         """Return the tokens that end the thoughts after ``text``, which may end with the beginning of the marker."""
-        n_begun = next(n for n in range(len(self.close) - 1, -1, -1) if text.endswith(self.close[:n]))
+        begun = (n for n in range(len(self.close) - 1, -1, -1) if text.endswith(self.close[:n]))
+        n_begun = 0 if self._closes_with_special else next(begun)
         rest = self.close[n_begun:].decode("utf-8", "replace") + self._then
         return tuple(int(token) for token in self._vocab.tokenize(rest, add_special=False))
 

@@ -19,7 +19,9 @@ class Ear:
         self.texts: list[str] = []
         self.n_tokens = 0
         self.ends: list[object] = []
+        self.thoughts: list[str] = []
         stream.text.connect(self._hear)
+        stream.thought.connect(lambda text, n_tokens: self.thoughts.append(text))
         stream.finished.connect(self.ends.append)
         stream.failed.connect(lambda problem, code: self.ends.append(problem))
         stream.cancelled.connect(lambda: self.ends.append("cancelled"))
@@ -49,6 +51,15 @@ def test_a_reply_streams_and_ends_with_its_timings(qtbot, api: Api, server: Fake
     assert end.timings.decode_per_second == 412.0
     assert server.requests[0]["stream"] is True
     assert ear.n_tokens == 4, "of a server that does not count, a chunk is a token"
+
+
+def test_a_reply_in_parts_is_told_as_text_and_thoughts(qtbot, api: Api, server: FakeServer) -> None:
+    """So Mistral's models answer that think."""
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm, "}, {"type": "text", "text": "foxes."}]}
+    server.pieces = [[thought], [{"type": "text", "text": "Red "}, {"type": "reference"}], "fox."]  # type: ignore[list-item]
+    ear = ask(qtbot, api)
+    assert ("".join(ear.texts), "".join(ear.thoughts)) == ("Red fox.", "Hm, foxes.")
+    assert isinstance(ear.ends[0], ReplyEnd)
 
 
 def test_of_drafts_that_come_many_at_a_time_the_tokens_are_counted(qtbot, api: Api, server: FakeServer) -> None:

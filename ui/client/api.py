@@ -516,7 +516,7 @@ class ReplyStream(QObject):
             self.progressed.emit(progress)
         for choice in event.get("choices") or ():
             delta = choice.get("delta") or {}
-            content, thought = delta.get("content"), delta.get("reasoning_content") or delta.get("reasoning")
+            content, thought = _said(delta)
             if thought:
                 added.thoughts.append(thought)
             if content:
@@ -575,6 +575,22 @@ class _Added:
     thoughts: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
     drafted: list[tuple[int, int]] = field(default_factory=list)
+
+
+def _said(delta: dict[str, Any]) -> tuple[str, str]:
+    """Return what a chunk adds to the text and to the thoughts; Mistral's models that think send parts of both."""
+    content, thought = delta.get("content"), delta.get("reasoning_content") or delta.get("reasoning")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    if parts:
+        content = "".join(map(_text_of, parts))
+        thoughts = [one for part in parts for one in part.get("thinking") or ()]
+        thought = "".join(_text_of(one) for one in thoughts if isinstance(one, dict))
+    return content if isinstance(content, str) else "", thought if isinstance(thought, str) else ""
+
+
+def _text_of(part: dict[str, Any]) -> str:
+    text = part.get("text")
+    return text if isinstance(text, str) else ""
 
 
 def _spans(event: dict[str, Any]) -> list[tuple[int, int]]:

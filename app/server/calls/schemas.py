@@ -49,6 +49,11 @@ _MAX_TOKEN_DIGITS = 10
 _LARGEST_SEED, _SEEDS = 2**64 - 1, 2**64
 
 
+def nth_seed(seed: int, n: int) -> int:
+    """Return the seed of the ``n``-th of several texts: they count up, and behind the largest one begin anew."""
+    return seed + n if seed + n <= _LARGEST_SEED else seed + n - _SEEDS
+
+
 def checked_text(text: str) -> str:
     """Return the text; raises ValueError where it is none."""
     try:
@@ -380,8 +385,7 @@ class GenerationBody(WholeNumbers):
             values |= {"logprobs": True, "top_logprobs": top_logprobs}
         for i in range(self.n_choices):
             if self.seed is not None:
-                seed = self.seed + i
-                values["seed"] = seed if seed <= _LARGEST_SEED else seed - _SEEDS
+                values["seed"] = nth_seed(self.seed, i)
             yield SamplingParams(**values)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.generation import new_id
-from app.server.calls.schemas import ChatCompletionBody
+from app.server.calls.schemas import ChatCompletionBody, nth_seed
 from app.server.http.errors import RequestFailed
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.messages import (
@@ -307,7 +307,7 @@ class DeepReply:
             sampling,
             # The first one is what the plain answer would be.
             temperature=max(sampling.temperature, _LEAST_TEMPERATURE) if index else sampling.temperature,
-            seed=seed + index if seed is not None else None,
+            seed=nth_seed(seed, index) if seed is not None else None,
             ignore_eos=False,
             logprobs=False,
             top_logprobs=0,

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from fastapi import Request as HttpRequest
 
@@ -246,12 +246,7 @@ class _ChunkReader:
         for choice in _dicts(data.get("choices"))[:1]:
             self._is_cut = self._is_cut or choice.get("finish_reason") == "length"
             said = choice.get("delta") or choice.get("message") or {"content": choice.get("text")}
-            for name, kind in (("reasoning_content", ReasoningText), ("reasoning", ReasoningText)):
-                if isinstance(said.get(name), str) and said[name]:
-                    pieces.append(kind(said[name]))
-                    break
-            if isinstance(said.get("content"), str) and said["content"]:
-                pieces.append(ContentText(said["content"]))
+            pieces += _said(said)
             pieces += self._calls(_dicts(said.get("tool_calls")))
             logprobs += _logprobs(choice.get("logprobs"))
         return ChoiceUpdate(0, n_tokens=1 if pieces else 0, logprobs=logprobs, pieces=pieces)
@@ -274,6 +269,24 @@ class _ChunkReader:
             arguments = function.get("arguments")
             if arguments:
                 yield CallArguments(arguments if isinstance(arguments, str) else json.dumps(arguments))
+
+
+def _said(message: Json) -> Iterator[Piece]:
+    """Yield thoughts and text of a chunk or an answer; Mistral's models that think send parts of both."""
+    content = message.get("content")
+    for part in _dicts(content):
+        yield from (ReasoningText(one["text"]) for one in _dicts(part.get("thinking")) if _is_text(one.get("text")))
+        if _is_text(part.get("text")):
+            yield ContentText(part["text"])
+    thoughts = [message[name] for name in ("reasoning_content", "reasoning") if _is_text(message.get(name))]
+    if thoughts:
+        yield ReasoningText(thoughts[0])
+    if _is_text(content):
+        yield ContentText(content)
+
+
+def _is_text(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and value != ""
 
 
 def _dicts(value: Any) -> list[Json]:

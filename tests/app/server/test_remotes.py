@@ -305,8 +305,10 @@ def test_a_remote_that_fails_in_lm_studios_stream_is_one_error_and_one_end(front
     assert "odd" in json.loads(got[-2].partition("data: ")[2])["error"]["message"]
 
 
+PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": " So."}]}, {"type": "text", "text": "Well"}]
 CHUNKS = [
     {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None, "reasoning": "Hm."}}]},
+    {"choices": [{"delta": {"content": PARTS}}]},  # as Mistral's models answer that think
     {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]}}]},
     {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": '{"x": '}}]}}]},
     {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]}}]},
@@ -327,7 +329,8 @@ def test_thoughts_and_calls_of_a_remote_are_told_as_ollamas(front, scripted):
     with front.http.stream("POST", "/api/chat", json={"model": "odd/m", "messages": MESSAGES, "think": True}) as stream:
         lines = [json.loads(line) for line in stream.iter_lines()]
     messages = [line["message"] for line in lines]
-    assert "".join(one.get("thinking", "") for one in messages) == "Hm."
+    assert "".join(one.get("thinking", "") for one in messages) == "Hm. So."
+    assert "".join(one.get("content", "") for one in messages) == "Well"
     calls = [call["function"] for one in messages for call in one.get("tool_calls", ())]
     assert calls == [{"index": 0, "name": "f", "arguments": {"x": 1}}, {"index": 1, "name": "g", "arguments": {}}]
     assert (lines[-1]["prompt_eval_count"], lines[-1]["eval_count"]) == (5, 9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ import pytest
 from core.llama.library import silence_log
 from core.llama.model import Model, Vocab
 from core.llama.sampler_chain import Candidates
+from core.sampling.grammar import GrammarCompiler, GrammarMatcher
 from core.sampling.sampler import Sampler, gumbel, uniform
 from core.values.errors import BrokenLogits
-from core.values.request import SamplingParams
+from core.values.request import Constraint, SamplingParams
 from tests.support.prompts import EMBER
 
 Logits = npt.NDArray[np.float32]
@@ -44,8 +45,8 @@ class Bench:
         self._model, self._vocab = model, vocab
         self.candidates = Candidates(vocab.n_tokens)
 
-    def sampler(self, seed: int = 1, **settings: Any) -> Sampler:
-        return Sampler(self._model, self._vocab, SamplingParams(**{**OFF, **settings}), seed, 1024)
+    def sampler(self, seed: int = 1, grammar: GrammarMatcher | None = None, **settings: Any) -> Sampler:
+        return Sampler(self._model, self._vocab, SamplingParams(**{**OFF, **settings}), seed, 1024, grammar)
 
     def draw(self, sampler: Sampler, logits: Logits, n: int = 300, start: int = 0) -> list[int]:
         return [sampler.choose(logits.copy(), position, self.candidates) for position in range(start, start + n)]
@@ -72,8 +73,8 @@ def logits(vocab: Vocab) -> Logits:
     return values
 
 
-def chi_square(draws: list[int], probabilities: npt.NDArray[np.float64]) -> float:
-    counts = np.array([draws.count(token) for token in LIKELY[: len(probabilities)]])
+def chi_square(draws: list[int], probabilities: npt.NDArray[np.float64], tokens: Sequence[int] = LIKELY) -> float:
+    counts = np.array([draws.count(token) for token in tokens])
     assert counts.sum() == len(draws)
     expected = len(draws) * probabilities
     return float(((counts - expected) ** 2 / expected).sum())
@@ -91,6 +92,20 @@ def test_draws_from_more_candidates_than_get_noise_each_follow_it_too(
     monkeypatch.setattr("core.sampling.sampler._GUMBEL_LIMIT", 3)
     draws = bench.draw(bench.sampler(), logits, n=3000)
     assert chi_square(draws, PROBABILITIES) < 18.47
+
+
+@pytest.mark.parametrize("limit", [4096, 3])
+def test_what_a_grammar_leaves_is_drawn_by_its_share(
+    bench: Bench, vocab: Vocab, logits: Logits, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr("core.sampling.sampler._GUMBEL_LIMIT", limit)
+    letters = [int(vocab.tokenize(letter, add_special=False)[0]) for letter in "ABCDE"]
+    logits[:] = -30.0
+    logits[letters] = np.log(PROBABILITIES)
+    grammar = GrammarCompiler(vocab).matcher(Constraint("regex", "[B-E]"))
+    draws = bench.draw(bench.sampler(grammar=grammar), logits, n=3000)
+    left = PROBABILITIES[1:] / PROBABILITIES[1:].sum()
+    assert chi_square(draws, left, letters[1:]) < 16.27  # 3 degrees of freedom, p = 0.001
 
 
 def test_temperature_sharpens_and_flattens(bench: Bench, logits: Logits) -> None:

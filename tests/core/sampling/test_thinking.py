@@ -103,6 +103,18 @@ def test_a_model_that_opens_its_thoughts_itself_is_bound_too(engine):
     assert guide.forced() == closing
 
 
+def test_a_marker_that_is_a_special_token_is_written_as_a_whole(engine):
+    """Else a grammar that waits for it would take what looks like it for more of the thoughts."""
+    budget = ThinkingBudget(2, SPECIAL.open, SPECIAL.close, begins_inside=True)
+    guide = guide_of(engine, budget, Constraint("regex", "[0-9]{3}", thought=("", SPECIAL.close)))
+    for token in (*tokens_of(engine, "x")[:1], *tokens_of(engine, "<")[-1:]):
+        guide.accept(token)
+    (closing,) = guide.forced()
+    assert engine.vocab.text(closing) == SPECIAL.close
+    guide.accept(closing)
+    assert [text for text in "1x" if guide.allows(tokens_of(engine, text)[-1])] == ["1"]
+
+
 def test_a_reply_without_thoughts_is_free(engine):
     guide = guide_of(engine, ThinkingBudget(0, "<think>", "</think>"))
     answer = tokens_of(engine, "Hello <think> is a tag, and so on.")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ui.chat.storage.chat_archive as archive_module
+import ui.chat.storage.store as store_module
 from ui.chat.storage.chat_archive import ChatArchive, reason
 from ui.chat.storage.store import ChatStore
 from ui.client.chat_records import Chat, Message, Role
@@ -84,6 +85,26 @@ def test_a_damaged_file_is_kept_aside_and_a_new_one_started(desks, tmp_path: Pat
     assert "damaged" in (desk.problems[0] or "")
     desk.archive.close()
     assert [c.title for c in ChatStore(path).chats()] == ["One"]
+
+
+def test_a_large_file_whose_latest_messages_are_broken_is_kept_aside_too(
+    desks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "CHECKED_BYTES", 0)
+    path = tmp_path / "chats.db"
+    store = ChatStore(path)
+    store.save_chat(Chat(1, "One", 0, 0))
+    for number in range(10, 60):
+        store.save_message(a_message(number, f"These are the words of message {number}. " * 20))
+    store.close()
+    data = path.read_bytes()
+    pages = [data[at : at + 4096] for at in range(0, len(data), 4096)]
+    path.write_bytes(b"".join(b"\xff" * 4096 if b"words of message 59" in page else page for page in pages))
+    desk = desks(path)
+    desk.archive.save_chat(Chat(2, "Two", 0, 0))
+    assert [chat.title for chat in desk.ask(ChatStore.chats)] == ["Two"]
+    assert "damaged" in (desk.problems[0] or "")
+    assert len(list(tmp_path.glob("chats.damaged-*.db"))) == 1
 
 
 def test_a_file_of_a_newer_version_stays_untouched(desks, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMenu
 from ui.chat.storage.rescue import RESCUED, rescue
 from ui.chat.storage.store import MIGRATIONS, ChatStore, StoreDamaged, backup_of
 from ui.client.api import Api
-from ui.client.chat_records import Chat, Message, Role, Status
+from ui.client.chat_records import Chat, Message, Role, Status, Timings
 from ui.theme.appearance import Appearance
 from ui.window.main_window import MainWindow
 
@@ -68,6 +68,26 @@ def test_messages_without_their_chat_or_question_are_kept(tmp_path: Path) -> Non
         assert [message.parent_id for message in store.messages(2)] == [None]
 
 
+def test_broken_bytes_in_a_text_cost_only_themselves(tmp_path: Path) -> None:
+    """SQLite itself does not look into texts."""
+    path = tmp_path / "chats.db"
+    with closing(ChatStore(path)) as store:
+        for number in range(1, 5):
+            store.save_chat(Chat(number, f"Chat {number}", number, number))
+            store.save_message(Message(10 + number, number, None, Role.USER, "Why?", 1, timings=Timings(seed=3)))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE chat SET title = CAST(x'466fff' AS TEXT) WHERE id IN (2, 3)")
+        broken = "content = CAST(x'466fff' AS TEXT), timings = '{\"se', drafted = '[['"
+        db.execute(f"UPDATE message SET {broken} WHERE id = 12")
+        db.commit()
+    with closing(ChatStore(path)) as store, closing(ChatStore(None)) as other:
+        assert rescue(path, other) == 4
+        for one in (store, other):
+            assert [chat.title for chat in one.chats()] == ["Chat 4", "Fo\ufffd", "Fo\ufffd", "Chat 1"]
+            (message,) = one.messages(2)
+            assert (message.content, message.timings, message.drafted) == ("Fo\ufffd", None, ())
+
+
 @pytest.mark.parametrize("content", [b"", b"garbage " * 1_000, None])
 def test_a_file_without_chats_brings_none(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "lost.db"
@@ -84,6 +104,8 @@ def test_an_older_file_is_copied_before_it_is_changed(tmp_path: Path) -> None:
         db.execute("INSERT INTO chat(id, title, created_ms, updated_ms) VALUES (1, 'Old', 1, 1)")
         db.execute("PRAGMA user_version = 1")
         db.commit()
+    kept = backup_of(path)
+    kept.with_name(f"{kept.name}.new").write_bytes(b"of a copy that was broken off" * 1_000)
     for _ in range(2):
         ChatStore(path).close()
     with closing(sqlite3.connect(backup_of(path))) as kept:

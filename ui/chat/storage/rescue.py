@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ui.chat.storage.store import ChatStore
+from ui.chat.storage.store import ChatStore, readable
 
 Row = dict[str, Any]
 RESCUED = "A chat whose title was lost"
@@ -22,6 +22,7 @@ def rescue(source: Path, store: ChatStore) -> int:
         lost = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error:
         return 0
+    lost.text_factory = readable
     try:
         chats = {row["id"]: row for row in _rows(lost, "chat") if row.get("deleted_ms") is None}
         messages = {row["id"]: row for row in _rows(lost, "message")}
@@ -50,5 +51,5 @@ def _rows(lost: sqlite3.Connection, table: str) -> Iterator[Row]:
                     break
                 seen.add(row["id"])
                 yield row
-        except (sqlite3.Error, UnicodeDecodeError, KeyError):
+        except (sqlite3.Error, KeyError):
             continue

@@ -104,6 +104,7 @@ MIGRATIONS = (
     """,
     "ALTER TABLE message ADD COLUMN calls TEXT NOT NULL DEFAULT '[]';",
 )
+_NUMBERED = ("chat", "message", "prompt")
 MEMORY = ":memory:"
 NEW_CHAT, NEW_BESIDE = 0, -1  # no chat has these ids: one that has not begun, alone or beside another
 CHECKED_BYTES = 64 << 20  # a file up to this size is checked whole at start; it takes well under a second
@@ -132,6 +133,7 @@ class ChatStore:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(MEMORY if path is None else path, isolation_level=None, check_same_thread=False)
+        self._db.text_factory = readable
         try:
             self._prepare(path)
         except sqlite3.OperationalError:
@@ -155,6 +157,7 @@ class ChatStore:
             self._back_up(path)
         self._migrate()
         self._tidy()
+        self.highest_id()  # of a large file, which was not checked: what is written next goes there
 
     def _check(self) -> None:
         verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -168,6 +171,7 @@ class ChatStore:
             return
         kept = backup_of(path)
         fresh = kept.with_name(f"{kept.name}.new")
+        fresh.unlink(missing_ok=True)  # of a program that was ended in the middle of this
         with contextlib.closing(sqlite3.connect(fresh)) as copy:
             self._db.backup(copy)
         fresh.replace(kept)
@@ -207,9 +211,9 @@ class ChatStore:
 
     def highest_id(self) -> int:
         """Return the highest id in use, 0 where there is none."""
-        query = "SELECT ifnull(max(id), 0) FROM (SELECT max(id) AS id FROM chat UNION ALL "
-        query += "SELECT max(id) FROM message UNION ALL SELECT max(id) FROM prompt)"
-        return int(self._db.execute(query).fetchone()[0])
+        # From the end of each table; else SQLite may read all of an index for it.
+        latest = " UNION ALL ".join(f"SELECT max(id) AS id FROM {name} NOT INDEXED" for name in _NUMBERED)
+        return int(self._db.execute(f"SELECT ifnull(max(id), 0) FROM ({latest})").fetchone()[0])
 
     # Writing. All can be repeated: what was saved twice is there once.
 
@@ -506,6 +510,11 @@ def _around(text: str, word: str) -> str:
     return f"{'…' if at else ''}{text[at : at + 80]}{'…' if len(text) > at + 80 else ''}"
 
 
+def readable(text: bytes) -> str:
+    """Return a text of a file of chats. Where bytes of it are broken, the others are still worth reading."""
+    return text.decode("utf-8", "replace")
+
+
 def _storable(text: str) -> str:
     """Return ``text`` without lone surrogates, which SQLite's UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
@@ -532,7 +541,7 @@ def _message(row: tuple[Any, ...]) -> Message:
         thinking_ms=thinking_ms,
         attachments=attachments.from_json(files),
         calls=tool_calls.from_json(calls),
-        drafted=tuple((begin, end) for begin, end in json.loads(drafted)),
+        drafted=tuple((begin, end) for begin, end in _from_json(drafted) or ()),
     )
 
 
@@ -545,4 +554,12 @@ def _summary(row: Sequence[Any]) -> ChatSummary:
 
 
 def _timings(text: str | None) -> Timings | None:
-    return None if text is None else Timings.from_object(json.loads(text))
+    return None if text is None else Timings.from_object(_from_json(text))
+
+
+def _from_json(text: str) -> Any:
+    """Return the value, None where the text is broken: a reply can be read without its figures."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
