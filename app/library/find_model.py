@@ -118,8 +118,10 @@ def _is_path(name: str) -> bool:
 
 
 def may_be_repository(name: str) -> bool:
-    """Whether a name that no model has is one of the Hub: maker/repository, with or without a choice."""
-    maker, slash, repository = name.partition(":")[0].partition("/")
+    """Whether a name that no model has is one of the Hub: maker/repository or its address, with or without a choice."""
+    from models.hub.repository import parsed_name
+
+    maker, slash, repository = parsed_name(name)[0].partition("/")
     return bool(slash and maker and repository) and "/" not in repository and not maker.startswith((".", "~"))
 
 

@@ -21,6 +21,7 @@ from models.library.values import MoveStep
 
 FOLDER = "Slipstream models"  # made in a chosen folder that has other files
 _CHUNK = 8 << 20  # bytes; a cancel is noticed between two
+_HOLE = bytes(_CHUNK)
 _SPARE = 64 << 20  # bytes that stay free for folders, and for whoever else writes there
 _TELL_SECONDS = 0.2  # between two reports of progress
 
@@ -100,13 +101,14 @@ class ModelsMove:
 
     def _check_room(self) -> None:
         free = shutil.disk_usage(self.target).free
-        if free < self._n_bytes + _SPARE:
+        n_bytes = sum(_n_stored(file, status) for file, status in self._files.items())
+        if free < n_bytes + _SPARE:
             self._undo()
             raise LibraryError(
                 "The models have {n_bytes:size}, and {target} has room for {free:size}. Choose another "
                 "folder, or make room there.",
                 ExitCode.USAGE,
-                n_bytes=self._n_bytes,
+                n_bytes=n_bytes,
                 target=self.target,
                 free=free,
             )
@@ -140,8 +142,12 @@ class ModelsMove:
             while chunk := old.read(_CHUNK):
                 self._stop_if_cancelled()
                 digest.update(chunk)
-                new.write(chunk)
+                if chunk == _HOLE:  # of an unfinished download: holes take no room there either
+                    new.seek(len(chunk), os.SEEK_CUR)
+                else:
+                    new.write(chunk)
                 yield from self._tell("copying", at, old.tell())
+            new.truncate()
             new.flush()
             os.fsync(new.fileno())
         shutil.copystat(self._source / file, there)
@@ -235,6 +241,11 @@ def _listed(folder: Path) -> tuple[dict[Path, os.stat_result], list[Path]]:
             else:
                 files[path.relative_to(folder)] = path.stat()
     return files, sorted(links)
+
+
+def _n_stored(file: Path, status: os.stat_result) -> int:
+    """Return the bytes that a file takes on its disk: what has not arrived of a download is a hole in its file."""
+    return min(status.st_size, status.st_blocks * 512) if file.suffix == ".part" else status.st_size
 
 
 def _stamp(status: os.stat_result) -> tuple[int, int]:

@@ -21,7 +21,6 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
     from models.facts.projector import projector_beside
     from models.facts.split_files import parts
     from models.files.provenance import remove_empty, remove_record
-    from models.library.values import Remedy, Trouble
 
     refused = why_not_ours(entry)
     if refused is not None:
@@ -35,14 +34,25 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
         try:
             _remove_file(file, for_good=for_good)
         except OSError as error:
-            sentence = Sentence(
-                "{file} could not be moved to the trash: {reason}.", file=file, reason=system_reason(error)
-            )
-            trouble = Trouble(sentence, remedies=(Remedy.DELETE,), about=entry.name)
-            raise LibraryError(sentence, ExitCode.ERROR, trouble) from error
+            raise _not_removed(entry.name, file, error, for_good=for_good) from error
         remove_record(folder, file)
         remove_empty(file.parent, folder)
     return files
+
+
+def _not_removed(name: str, file: Path, error: OSError, *, for_good: bool) -> LibraryError:
+    from models.library.values import Remedy, Trouble
+
+    reason = system_reason(error)
+    if for_good:
+        return LibraryError(
+            "{file} could not be deleted: {reason}. Check the permissions of its folder.",
+            ExitCode.ERROR,
+            file=file,
+            reason=reason,
+        )
+    sentence = Sentence("{file} could not be moved to the trash: {reason}.", file=file, reason=reason)
+    return LibraryError(sentence, ExitCode.ERROR, Trouble(sentence, remedies=(Remedy.DELETE,), about=name))
 
 
 def why_not_ours(entry: ModelEntry) -> Trouble | None:

@@ -158,13 +158,15 @@ class Catalog:
 
     def _by_path(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
         path = Path(os.path.expanduser(name))
-        if path.suffix.lower() != ".gguf" or not _is_file(path):
+        if not _is_file(path):
             return None
         path = next(part for part in parts(path) if part.exists())
         real = path.resolve()
-        for entry in entries:
+        for entry in entries:  # files of other programs may end in anything
             if entry.path.resolve() == real:
                 return entry
+        if path.suffix.lower() != ".gguf":
+            return None
         stamp = _stamp(path)
         if stamp is None:
             return None

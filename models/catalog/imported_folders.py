@@ -17,6 +17,8 @@ from models.formatting.system_error import system_reason
 
 # Limits far above any real folder of Ollama's.
 MAX_MANIFESTS = 5_000
+# Where programs keep models below their whole folder; "" is that folder itself.
+PLACES_BELOW = ("", "models", "hub", "llamacpp/models")
 _MAX_MANIFEST_BYTES = 1 << 20
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
@@ -65,16 +67,13 @@ def recognise(folder: Path) -> ImportedFolder:
                 "{folder} {what}. Give a folder that has GGUF files somewhere in it.", folder=folder, what=what
             )
         os.listdir(folder)
+        kinds = {place: _kind(place) for below in PLACES_BELOW if (place := folder / below)}
     except OSError as error:
         raise ImportRefused(
             "{folder} cannot be read: {reason}. Check its permissions.", folder=folder, reason=system_reason(error)
         ) from error
-    for below in ("", "models", "hub", "llamacpp/models"):
-        place = folder / below
-        kind = _kind(place)
-        if kind is not FolderKind.FOLDER:
-            return ImportedFolder(place, kind)
-    return ImportedFolder(folder, FolderKind.FOLDER)
+    known = (ImportedFolder(place, kind) for place, kind in kinds.items() if kind is not FolderKind.FOLDER)
+    return next(known, ImportedFolder(folder, FolderKind.FOLDER))
 
 
 def known_places() -> tuple[ImportedFolder, ...]:

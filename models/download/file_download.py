@@ -70,7 +70,7 @@ class FileDownload:
     def _fetch(self, stop: threading.Event, report: PhaseCallback) -> bool:
         """Fetch the missing pieces; return whether the file has the hash that the Hub announces."""
         try:
-            journal, pieces = self._begin(report)
+            journal, pieces = self._begin(stop, report)
         except OSError as error:
             raise as_download_errors(error, self.part.parent, self.file.n_bytes - self.n_received) from error
         ranges = RangeRequests(self._hub, self._repo_id, self._commit, self.file, self._options.n_connections)
@@ -79,11 +79,13 @@ class FileDownload:
             transfer.run(lambda n_bytes: report(DownloadPhase.DOWNLOADING, n_bytes))
             report(DownloadPhase.VERIFYING, self.file.n_bytes)
             return transfer.is_right()
+        except OSError as error:  # reading what has arrived failed: another program has removed it, or the disk is gone
+            raise as_download_errors(error, self.part.parent, 0) from error
         finally:
             ranges.close()
             journal.close()
 
-    def _begin(self, report: PhaseCallback) -> tuple[Journal, PieceMap]:
+    def _begin(self, stop: threading.Event, report: PhaseCallback) -> tuple[Journal, PieceMap]:
         """Open the partial file and its journal, and check the recorded pieces."""
         self.part.parent.mkdir(parents=True, exist_ok=True)
         pieces = PieceMap(self._subject.n_bytes, self._subject.piece_bytes)
@@ -96,7 +98,7 @@ class FileDownload:
             with open(self.part, "ab") as file:
                 # A sparse file: bytes that are not written take no space.
                 file.truncate(self.file.n_bytes)
-            check_records(self.part, journal, pieces)
+            check_records(self.part, journal, pieces, stop)
         except BaseException:
             journal.close()
             raise

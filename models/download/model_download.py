@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,14 +15,14 @@ from models.download.file_download import FileDownload
 from models.download.progress import Downloaded, DownloadOptions, DownloadPhase, DownloadProgress, TransferRate
 from models.files.disk import check_space, hold_folder_lock
 from models.files.errors import ChangedOnHub, NothingToChoose, Stopped, as_download_errors
-from models.files.integrity import IntegrityState, verify
+from models.files.integrity import has_content
 from models.files.provenance import FileOrigin, is_verified, read_record, write_record
 from models.files.safe_path import partial, target
 from models.formatting.figures import size
 from models.formatting.sentence import Sentence
 from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
-from models.hub.repository import FileRole, RemoteModel, Repository, choose, with_projector
+from models.hub.repository import FileRole, RemoteFile, RemoteModel, Repository, choice_of, choose, with_projector
 
 # Times that a download starts over because the file changed on the Hub.
 RESTARTS = 3
@@ -59,12 +61,11 @@ def choose_one(repository: Repository, wanted: str) -> RemoteModel:
             "{repo_id} has no GGUF files. Search for a repository that has.", repo_id=repository.repo_id
         )
     several = found or models or repository.models
-    names = ", ".join(f"{item.quantisation or item.name} ({size(item.n_bytes)})" for item in several[:30])
+    names = ", ".join(f"{choice_of(item, repository.models)} ({size(item.n_bytes)})" for item in several[:30])
     problem = Sentence("Say which one") if found else Sentence("{wanted} is not one of them", wanted=repr(wanted))
-    example = several[0].quantisation or several[0].files[0].path
     raise NothingToChoose(
         "{repo_id} has {names}. {problem}.",
-        f"{repository.repo_id}:{example}",
+        f"{repository.repo_id}:{choice_of(several[0], repository.models)}",
         repo_id=repository.repo_id,
         names=names,
         problem=problem,
@@ -119,16 +120,20 @@ class ModelDownload:
         targets = [target(self._folder, repository.repo_id, file.path) for file in model.files]
         commit, repo_id = repository.commit, repository.repo_id
         files = [FileDownload(self._hub, repo_id, commit, file, self._folder, self._options) for file in model.files]
-        lock = partial(self._folder, repository.repo_id, model.files[0].path, ".lock")
+        # Several models of a repository share a projector. All take their locks in one order, so that none waits for
+        # one that waits for it.
+        locks = sorted(partial(self._folder, repo_id, file.path, ".lock") for file in model.files)
 
         def waiting() -> None:
             report(
                 DownloadProgress(DownloadPhase.OTHER_INSTANCE, sum(file.n_received for file in files), model.n_bytes)
             )
 
-        with hold_folder_lock(lock, self._stop, waiting):
+        with ExitStack() as held:
+            for lock in locks:
+                held.enter_context(hold_folder_lock(lock, self._stop, waiting))
             pairs = zip(files, targets, strict=True)
-            missing = [file for file, place in pairs if not self._is_there(file, place, model.n_bytes, report)]
+            missing = [file for file, place in pairs if not self._is_there(repository, file, place, report)]
             if missing:
                 n_there = model.n_bytes - sum(file.file.n_bytes for file in missing)
                 self._check_space(missing)
@@ -138,19 +143,29 @@ class ModelDownload:
         return Downloaded(model.name, repo_id, commit, model.n_bytes, tuple(targets), was_there=not missing)
 
     def _is_there(
-        self, file: FileDownload, place: Path, n_total: int, report: Callable[[DownloadProgress], None]
+        self,
+        repository: Repository,
+        file: FileDownload,
+        place: Path,
+        report: Callable[[DownloadProgress], None],
     ) -> bool:
         record = read_record(self._folder, place)
-        if record is None or record.content != file.file.content:
+        if record is not None and record.content != file.file.content:
             return False
         if is_verified(self._folder, place):
             return True
-        # Its modification time has changed, but perhaps not its content: reading it is quicker than fetching it.
-        report(DownloadProgress(DownloadPhase.CHECKING, 0, n_total))
+        # Perhaps only its time has changed, or its user has copied it here: reading it is quicker than fetching it.
+        remote = file.file
+
+        def checking(n_read: int, n_bytes: int) -> None:
+            report(DownloadProgress(DownloadPhase.CHECKING, n_read, n_bytes))
+
         try:
-            if place.stat().st_size != file.file.n_bytes:
+            status = place.stat()
+            if status.st_size != remote.n_bytes or not has_content(place, remote.content, checking, self._stop):
                 return False
-            return verify(self._folder, place, lambda n_read, n_bytes: None, self._stop) is IntegrityState.VERIFIED
+            self._record(repository, remote, place, status)
+            return True
         except OSError:
             return False  # fetching it reports the error
 
@@ -190,22 +205,16 @@ class ModelDownload:
         try:
             for file in reversed(files):
                 place = file.finish()
-                status = place.stat()
-                remote = file.file
-                write_record(
-                    self._folder,
-                    place,
-                    FileOrigin(
-                        repository.repo_id,
-                        repository.commit,
-                        remote.path,
-                        remote.content,
-                        status.st_size,
-                        status.st_mtime_ns,
-                    ),
-                )
+                self._record(repository, file.file, place, place.stat())
         except OSError as error:
             raise as_download_errors(error, self._folder, 0) from error
+
+    def _record(self, repository: Repository, file: RemoteFile, place: Path, status: os.stat_result) -> None:
+        """Remember that ``place`` has the content of ``file``; raises OSError."""
+        origin = FileOrigin(
+            repository.repo_id, repository.commit, file.path, file.content, status.st_size, status.st_mtime_ns
+        )
+        write_record(self._folder, place, origin)
 
 
 class _DownloadState:

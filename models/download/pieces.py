@@ -12,12 +12,18 @@ import hashlib
 import json
 import os
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from models.files.errors import Stopped
+
 # Bytes of the smallest piece, and the most pieces of a file.
 SMALLEST_PIECE, MOST_PIECES = 1 << 20, 4096
+# A connection fetches at most so many bytes with one request. Large files then arrive nearly in order, so that most of
+# the hash of the whole is computed meanwhile, from what is still in the system's cache.
+_MOST_CLAIMED = 256 << 20
 # The version of the journal's format. A download with a journal of another version starts over.
 _VERSION = 1
 _RECORD = re.compile(rb"(\d{1,6}) (\d{1,12}) ([0-9a-f]{64})")
@@ -75,13 +81,13 @@ class PieceMap:
         return self.have[index] == self.length(index)
 
     def claim(self, n_connections: int) -> Claim | None:
-        """Pieces for a connection: its share of the longest unclaimed run, else half of the longest claim's rest."""
+        """Pieces for a connection: its share of the first unclaimed run, else half of the longest claim's rest."""
         runs = list(self._free_runs())
         if runs:
-            longest = max(runs, key=lambda run: run.end - run.at)
-            n_free = sum(run.end - run.at for run in runs)
-            longest.end = min(longest.end, longest.at + max(1, -(-n_free // n_connections)))
-            return self._hold(longest)
+            share = -(-sum(run.end - run.at for run in runs) // n_connections)
+            most = max(1, min(share, _MOST_CLAIMED // self.piece_bytes))
+            runs[0].end = min(runs[0].end, runs[0].at + most)
+            return self._hold(runs[0])
         slowest = max(self._claims, key=lambda claim: claim.end - claim.at, default=None)
         if slowest is None or slowest.end - slowest.at < 2:
             return None
@@ -186,13 +192,16 @@ def read_records(path: Path, subject: JournalSubject) -> dict[int, JournalEntry]
     return records
 
 
-def check_records(part: Path, journal: Journal, pieces: PieceMap) -> None:
-    """Compare the partial file with its records and set what ``pieces`` has; raises OSError.
+def check_records(part: Path, journal: Journal, pieces: PieceMap, stop: threading.Event | None = None) -> None:
+    """Compare the partial file with its records and set what ``pieces`` has.
 
-    A piece that differs from its record (power cut, damaged disk) counts as missing.
+    A piece that differs from its record (power cut, damaged disk) counts as missing. Raises OSError, and Stopped if
+    ``stop`` is set meanwhile.
     """
     with contextlib.suppress(FileNotFoundError), open(part, "rb") as file:
         for piece, record in journal.records.items():
+            if stop is not None and stop.is_set():
+                raise Stopped
             file.seek(pieces.start(piece))
             if hashlib.sha256(file.read(record.n_bytes)).hexdigest() == record.sha256:
                 pieces.have[piece] = record.n_bytes

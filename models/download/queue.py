@@ -12,7 +12,7 @@ from pathlib import Path
 
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import Downloaded, DownloadOptions, DownloadPhase, DownloadProgress
-from models.files.disk import read_json, write_whole
+from models.files.disk import hold_folder_lock, read_json, write_whole
 from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty
 from models.files.safe_path import PARTIAL_FOLDER, partial
@@ -205,12 +205,18 @@ class DownloadQueue:
     def _discard(self, job: QueuedDownload) -> None:
         """Remove a job and its partial files; the lock must be held."""
         self._jobs = [other for other in self._jobs if other.number != job.number]
-        for name in job.files:
-            repo_id, _, path = name.partition("/")
+        # Models of one repository share a projector, and another Slipstream may be downloading the same files.
+        wanted = {name for other in self._jobs for name in other.files}
+        at_once = threading.Event()
+        at_once.set()
+        for name in set(job.files) - wanted:
+            maker, _, path = name.partition("/")
             try:
-                for suffix in (".part", ".journal"):
-                    partial(self._folder, repo_id, path, suffix).unlink(missing_ok=True)
-                remove_empty(partial(self._folder, repo_id, path, "").parent, self._folder)
+                lock = partial(self._folder, maker, path, ".lock")
+                with hold_folder_lock(lock, at_once, lambda: None):
+                    for suffix in (".part", ".journal"):
+                        partial(self._folder, maker, path, suffix).unlink(missing_ok=True)
+                remove_empty(lock.parent, self._folder)
             except (DownloadError, OSError):
                 continue
 

@@ -101,6 +101,10 @@ class RangeRequests:
         if response.status_code == 206:
             self._check_range(response.headers.get("Content-Range", ""), start)
         elif start or self.file.n_bytes:
+            length = response.headers.get("Content-Length", "")
+            if length.isdigit() and int(length) != self.file.n_bytes:
+                # As the page of a network that asks for a login.
+                raise TransientFailure(Sentence("it sent something else than the file"))
             self.are_ignored = True
 
     def _check_range(self, text: str, start: int) -> None:

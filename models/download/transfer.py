@@ -69,8 +69,14 @@ class Transfer:
                 self._may_note = False
 
     def is_right(self) -> bool:
-        """Whether the whole file has the hash that the Hub announces; every piece must be complete."""
-        self._hash_ready()
+        """Whether the whole file has the hash that the Hub announces; every piece must be complete.
+
+        Raises Stopped.
+        """
+        while self._n_hashed < self.pieces.n_pieces:
+            if self._stop.is_set():
+                raise Stopped
+            self._hash_ready()
         return self._hash.hexdigest() == digest_of(self._ranges.file.content)
 
     def _watch(self, report: Callable[[int], None]) -> None:
@@ -95,7 +101,8 @@ class Transfer:
             raise ConnectionLost(silent, self._why)
 
     def _hash_ready(self) -> None:
-        """Hash the pieces that are complete without a gap from the start of the file."""
+        """Hash pieces that are complete without a gap from the start of the file, for about a tick."""
+        until = time.monotonic() + _TICK
         with open(self._part, "rb") as file:
             file.seek(self.pieces.start(self._n_hashed))
             while self._n_hashed < self.pieces.n_pieces and self.pieces.is_whole(self._n_hashed):
@@ -104,6 +111,8 @@ class Transfer:
                     self._hash.update(raw)
                     left -= len(raw)
                 self._n_hashed += 1
+                if time.monotonic() > until:
+                    return
 
     def _work(self, number: int) -> None:
         failures = 0

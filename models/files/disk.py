@@ -82,19 +82,19 @@ def hold_folder_lock(path: Path, stop: threading.Event, waiting: Callable[[], No
     """
     from filelock import FileLock, Timeout  # slow to import, and most writers need no lock
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path, thread_local=False)
-        while True:
-            try:
-                lock.acquire(timeout=0)
-                break
-            except Timeout:
-                waiting()
-                if stop.wait(_LOOK_SECONDS):
-                    raise Stopped from None
-    except OSError as error:
-        raise FolderRefused(path.parent, system_reason(error)) from error
+    lock = FileLock(path, thread_local=False)
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=0)
+            break
+        except Timeout:
+            pass
+        except OSError as error:
+            raise FolderRefused(path.parent, system_reason(error)) from error
+        waiting()
+        if stop.wait(_LOOK_SECONDS):
+            raise Stopped
     try:
         yield
     finally:

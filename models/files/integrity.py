@@ -121,21 +121,26 @@ def verify(folder: Path, file: Path, report: HashCallback, stop: threading.Event
     if record is None:
         return IntegrityState.UNKNOWN
     status = file.stat()
-    hashed = hasher(record.content, status.st_size)
-    n_read = 0
-    with open(file, "rb") as content:
-        while chunk := content.read(_CHUNK):
-            if stop is not None and stop.is_set():
-                raise Stopped
-            hashed.update(chunk)
-            n_read += len(chunk)
-            report(n_read, status.st_size)
-    is_same = hashed.hexdigest() == digest_of(record.content)
+    is_same = has_content(file, record.content, report, stop)
     # A changed file must not count as verified because size and time are unchanged.
     known = replace(record, n_bytes=status.st_size, mtime_ns=status.st_mtime_ns if is_same else _NEVER)
     if known != record:
         write_record(folder, file, known)
     return IntegrityState.VERIFIED if is_same else IntegrityState.CHANGED
+
+
+def has_content(file: Path, content: str, report: HashCallback, stop: threading.Event | None = None) -> bool:
+    """Read ``file``, and return whether its hash is ``content``; raises OSError, and Stopped as ``verify`` does."""
+    n_bytes, n_read = file.stat().st_size, 0
+    hashed = hasher(content, n_bytes)
+    with open(file, "rb") as opened:
+        while chunk := opened.read(_CHUNK):
+            if stop is not None and stop.is_set():
+                raise Stopped
+            hashed.update(chunk)
+            n_read += len(chunk)
+            report(n_read, n_bytes)
+    return hashed.hexdigest() == digest_of(content)
 
 
 def _standing_of(folder: Path, file: Path) -> IntegrityState:
@@ -147,7 +152,7 @@ def _standing_of(folder: Path, file: Path) -> IntegrityState:
 def _records(folder: Path) -> Iterator[tuple[Path, FileOrigin]]:
     """Files with a record, whether they exist or not."""
     root = folder / RECORDS_FOLDER
-    for path in sorted(root.rglob("*.gguf.json")):
+    for path in sorted(root.rglob("*.json")):
         file = folder / path.relative_to(root).with_name(path.name.removesuffix(".json"))
         record = read_record(folder, file)
         if record is not None:

@@ -13,7 +13,7 @@ from models.gguf.header import read_header_from
 from models.hub.client import Hub, refusal
 from models.hub.errors import HubFault, Offline, TimedOut, Unreachable
 from models.hub.repository import RemoteFile, RemoteModel, Repository
-from models.hub.session import reason, refuse_later
+from models.hub.session import as_bad_proxy, reason, refuse_later
 from models.hub.settings import HubSettings
 
 if TYPE_CHECKING:
@@ -25,16 +25,17 @@ BLOCK_BYTES = 1 << 20
 
 
 def file_client(settings: HubSettings, n_connections: int = 1) -> httpx.Client:
-    """Return an HTTP client that fetches contents of files as they are stored."""
+    """Return an HTTP client that fetches contents of files as they are stored; raises BadHubSetting."""
     import httpx  # slow to import: only when something is fetched
 
-    return httpx.Client(
-        headers={**settings.headers, "Accept-Encoding": "identity"},
-        proxy=settings.proxy,
-        timeout=settings.timeout,
-        follow_redirects=True,
-        limits=httpx.Limits(max_connections=2 * n_connections, max_keepalive_connections=2 * n_connections),
-    )
+    with as_bad_proxy():
+        return httpx.Client(
+            headers={**settings.headers, "Accept-Encoding": "identity"},
+            proxy=settings.proxy,
+            timeout=settings.timeout,
+            follow_redirects=True,
+            limits=httpx.Limits(max_connections=2 * n_connections, max_keepalive_connections=2 * n_connections),
+        )
 
 
 class RemoteSource:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 from models.facts.projector import projectors_of
 from models.facts.split_files import model_name, parts
@@ -124,6 +125,25 @@ _TOKEN = re.compile(
 )
 
 
+# An address of the Hub's website, as it is copied from a browser, or from other programs with a choice behind it.
+_ADDRESS = re.compile(
+    r"(?:https?://)?(?:www\.)?(?:huggingface|hf)\.co/(?P<repo>[^/:?#]+/[^/:?#]+)"
+    r"(?:/(?:blob|resolve|tree)/(?P<revision>[^/:?#]+)(?:/(?P<file>[^?#]+))?)?/?(?:[?#].*|:(?P<choice>.+))?",
+    re.IGNORECASE,
+)
+
+
+def parsed_name(name: str) -> tuple[str, str, str | None]:
+    """Repository, choice ("": none) and revision (None: the newest) of ``REPO[:CHOICE]`` or of an address."""
+    address = _ADDRESS.fullmatch(name.strip())
+    if address is None:
+        repo_id, _, choice = name.partition(":")
+        return repo_id, choice, None
+    revision = address["revision"]
+    choice = address["choice"] or unquote(address["file"] or "").strip("/")
+    return address["repo"], choice, None if revision == "main" else revision
+
+
 def group(files: Iterable[RemoteFile]) -> tuple[RemoteModel, ...]:
     """The GGUF files as items, models first, each kind from small to large."""
     by_path = {file.path: file for file in files if file.path.lower().endswith(".gguf")}
@@ -152,6 +172,12 @@ def choose(models: Iterable[RemoteModel], wanted: str) -> tuple[RemoteModel, ...
         if chosen:
             return chosen
     return ()
+
+
+def choice_of(item: RemoteModel, models: Sequence[RemoteModel]) -> str:
+    """The shortest text by which ``choose`` finds this item alone among ``models``: quantisation, name or file."""
+    texts = (item.quantisation, item.name)
+    return next((text for text in texts if text and choose(models, text) == (item,)), item.files[0].path)
 
 
 def with_projector(model: RemoteModel, models: Iterable[RemoteModel]) -> RemoteModel:

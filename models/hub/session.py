@@ -6,13 +6,15 @@ import os
 import re
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
-from models.hub.errors import HubFault, RateLimited, TimedOut, Unreachable
+from models.hub.errors import BadHubSetting, HubFault, RateLimited, TimedOut, Unreachable
 from models.hub.settings import HubSettings
 
 if TYPE_CHECKING:
@@ -65,7 +67,21 @@ def _client(proxy: str | None) -> httpx2.Client:
             refuse_later(response.status_code, response.headers)
             return response
 
-    return HubClient(follow_redirects=True, proxy=proxy)
+    with as_bad_proxy():
+        return HubClient(follow_redirects=True, proxy=proxy)
+
+
+@contextmanager
+def as_bad_proxy() -> Iterator[None]:
+    """Turn what is raised while a client is made into BadHubSetting: only a proxy can be wrong then."""
+    try:
+        yield
+    except Exception as error:  # ValueError for a scheme, httpx's InvalidURL, ImportError for SOCKS, and more
+        raise BadHubSetting(
+            "The proxy cannot be used ({reason}). Correct it in the settings of the Hub, or in the variables "
+            "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. It looks like http://example.org:3128 or socks5://127.0.0.1:1080.",
+            reason=str(error).rstrip("."),
+        ) from error
 
 
 def refuse_later(status: int, headers: Any) -> None:

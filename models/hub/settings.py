@@ -137,7 +137,8 @@ def read_settings(file: Path) -> HubSettings:
 def save_settings(file: Path, *, address: str | None, proxy: str | None) -> None:
     """Save address and proxy, never the token; None means the default. Raises BadHubSetting and OSError."""
     chosen = {"address": address and _checked("address", address), "proxy": proxy and _checked("proxy", proxy)}
-    write_whole(file, json.dumps({name: value for name, value in chosen.items() if value}))
+    # A proxy's address may have a password in it.
+    write_whole(file, json.dumps({name: value for name, value in chosen.items() if value}), is_private=True)
 
 
 def saved_settings(file: Path) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def _checked(what: str, url: object) -> str:
         _ = parts.port
     except ValueError:
         parts = urlsplit("")
-    if parts.scheme not in ("http", "https", *(("socks5",) if what == "proxy" else ())) or not parts.hostname:
+    if parts.scheme not in ("http", "https", *(("socks5", "socks5h") if what == "proxy" else ())) or not parts.hostname:
         shown = f"{parts.scheme}://{parts.hostname}" if parts.password else str(url)[:80]
         raise BadHubSetting(
             "The Hub's {what} {shown} is no web address. It looks like https://example.org:8080.",

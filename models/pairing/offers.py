@@ -14,7 +14,7 @@ from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
 from models.hub.remote_source import RemoteSource
-from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel, without_quantisation
+from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel, choice_of, without_quantisation
 from models.pairing.forecast import forecast
 from models.pairing.gain import NOTHING_JUDGED, WORTH, ProposerKind, expected_acceptance, predict
 from models.pairing.partner import PairingConditions
@@ -169,7 +169,8 @@ def _look(
         return str(error)
     if draft.why_no_draft is not None:
         return draft.why_no_draft
-    found = DownloadOffer(repository.repo_id, model.quantisation or model.name, model.n_bytes, 1.0, True, draft=draft)
+    wanted = choice_of(model, repository.models)
+    found = DownloadOffer(repository.repo_id, wanted, model.n_bytes, 1.0, True, draft=draft)
     return priced(found, facts, row_cost)
 
 

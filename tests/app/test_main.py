@@ -18,6 +18,7 @@ import click
 import psutil
 import pytest
 import typer
+from PIL import Image
 from typer.core import TyperGroup
 
 from app.cli import main as cli
@@ -318,6 +319,42 @@ def test_a_chat_on_a_terminal_keeps_the_turns(fake: FakeServer, typing, typed: T
     assert "* ember-q8_0" in err
 
 
+def test_files_go_with_a_prompt(fake: FakeServer, typing, typed: Typed, tmp_path: Path) -> None:
+    text, image = tmp_path / "my notes.txt", tmp_path / "dot.png"
+    text.write_text("a fox\n")
+    Image.new("RGB", (2, 2)).save(image)
+    words = ("chat", "--url", fake.url)
+    assert typed(*words, "Who?", "--file", str(text), "-f", str(image))[0] == ExitCode.OK
+    typing([f"/file '{text}'", "/file -", f"/file {text}", "Who?", "And then?", "/quit"])
+    code, _, err = typed(*words, "-f", str(image))
+    assert (code, "With your next message: dot.png (" in err, "No file goes" in err) == (ExitCode.OK, True, True)
+    assert "With your next message: my notes.txt (6 B)." in err
+    notes = '<file name="my notes.txt">\na fox\n</file>\n\nWho?'
+    shown, told = fake.requests[0]["messages"][0]["content"]
+    assert shown["image_url"]["url"].startswith("data:image/png;base64,")
+    assert told == {"type": "text", "text": notes}
+    assert [turn["content"] for turn in fake.requests[2]["messages"]] == [notes, "Hello there.", "And then?"]
+    for path, said in ((tmp_path / "none", "none is not there"), (tmp_path, "is a folder")):
+        code, _, err = typed(*words, "Who?", "-f", str(path))
+        assert (code, said in err) == (ExitCode.USAGE, True)
+
+
+def test_files_stay_for_the_next_message_where_none_was_answered(
+    fake: FakeServer, typing, typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("a fox")
+    fake.pieces, fake.error_in_stream = [], "The engine died."
+
+    def again() -> str:
+        fake.pieces, fake.error_in_stream = ["Hello"], None
+        return "two"
+
+    typing([f"/file {tmp_path / 'none'}", f"/file {tmp_path / 'a.txt'}", "one", again, "/quit"])
+    code, _, err = typed("chat", "--url", fake.url)
+    assert (code, "none is not there" in err, "The engine died." in err) == (ExitCode.OK, True, True)
+    assert ["a fox" in request["messages"][0]["content"] for request in fake.requests] == [True, True]
+
+
 def test_a_chat_on_a_terminal_changes_model_and_system_prompt(fake: FakeServer, typing, typed: Typed) -> None:
     typing(["/system Be brief.", "one", "/system", "/model ember-draft-q8_0", "/system -", "two"])
     code, _, err = typed("chat", "--url", fake.url)
@@ -395,12 +432,16 @@ def test_prompts_are_asked_for_on_stderr_where_replies_go_into_a_file(
 
 
 def test_control_characters_do_not_reach_a_terminal(
-    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, typed: Typed
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, typing, typed: Typed
 ) -> None:
     fake.pieces = ["a\x1b]0;owned\x07b\tc\n"]
     assert "\x1b" in typed("chat", "hi", "--url", fake.url)[1]
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     assert typed("chat", "hi", "--url", fake.url)[:2] == (ExitCode.OK, "a\ufffd]0;owned\ufffdb\tc\n")
+    fake.pieces, fake.model = ["lines\r\n", "of Windows"], "fox\x1b[2J"
+    assert typed("chat", "hi", "--url", fake.url)[1] == "lines\nof Windows\n"
+    typing(["/quit"])
+    assert typed("chat", "--url", fake.url)[2].startswith("fox\ufffd[2J at ")
 
 
 def test_a_chat_that_cannot_begin_is_told(

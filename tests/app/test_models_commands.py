@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.chat.chat_server import ServerChoice, _own_options
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import cache_folder
 from app.library import removal
+from app.library.find_model import find_model
 from core.machine import bandwidth
 from core.machine.host import this_machine
 from tests.app.conftest import Models
@@ -130,6 +132,13 @@ def test_verify_names_the_command_that_mends_a_changed_file(models, server, home
     assert f"downloads it again to {path}, `./slipstream models rm moved` removes this one." in err
 
 
+def test_an_address_is_a_name_too(models, server):
+    page = f"https://huggingface.co/{REPO}"
+    assert models.json("show", page)["repo_id"] == REPO
+    assert models.json("show", f"hf.co/{REPO}:Q4_0")["name"] == "fox-Q4_0"
+    assert models.json("pull", f"{page}/blob/main/fox-Q4_0.gguf")["name"] == "fox-Q4_0"
+
+
 def test_pull_list_and_remove(models, home):
     pulled = models.json("pull", f"{REPO}:Q8_0")
     path = home / "data" / "models" / REPO / "fox-Q8_0.gguf"
@@ -173,6 +182,8 @@ def test_removal_goes_to_the_trash_and_one_that_fails_says_what_to_do(models, mo
     monkeypatch.setattr(removal, "_remove_file", refuse)
     code, _, err = models("rm", "fox-Q4_0")
     assert (code, "--delete` deletes it for good" in err) == (ExitCode.ERROR, True)
+    code, _, err = models("rm", "fox-Q4_0", "--delete")
+    assert (code, "could not be deleted: Permission denied" in err, "--delete" in err) == (ExitCode.ERROR, True, False)
 
 
 def test_what_was_not_downloaded_is_not_removed(models, tmp_path):
@@ -202,6 +213,38 @@ def test_import_and_forget(models, tmp_path):
     assert "own model" not in [entry["name"] for entry in models.json("list")]
     assert models("import", str(folder), "--forget")[0] == ExitCode.USAGE
     assert models("import", str(tmp_path / "nowhere"))[0] == ExitCode.USAGE
+
+
+def test_a_server_for_one_chat_finds_the_models_of_other_programs(models, tmp_path):
+    name, ollama, cache = "0" * 64, tmp_path / ".ollama" / "models", tmp_path / "hub" / "models--acme--fox"
+    manifest = ollama / "manifests" / "registry.ollama.ai" / "library" / "fox" / "1b"
+    layer = {"mediaType": "application/vnd.ollama.image.model", "digest": f"sha256:{name}"}
+    for folder in (manifest.parent, ollama / "blobs", cache / "blobs", cache / "snapshots" / "1"):
+        folder.mkdir(parents=True)
+    manifest.write_text(json.dumps({"layers": [layer]}))
+    shutil.copyfile(EMBER, ollama / "blobs" / f"sha256-{name}")
+    shutil.copyfile(EMBER_DRAFT, cache / "blobs" / name)
+    (cache / "snapshots" / "1" / "fox-Q8_0.gguf").symlink_to(Path("..", "..", "blobs", name))
+    assert models.json("import", str(ollama.parent))["models"] == ["fox:1b"]
+    assert models.json("import", str(cache.parent))["models"] == ["fox-Q8_0"]
+    for name in ("fox:1b", "fox-Q8_0"):
+        _, _, _, named = _own_options(ServerChoice(model=name), 1)
+        assert find_model(named).name == name
+
+
+def test_a_folder_is_forgotten_as_it_was_imported_and_no_other_with_it(models, tmp_path):
+    jan = tmp_path / "Jan" / "data"
+    model = jan / "llamacpp" / "models" / "fox"
+    model.mkdir(parents=True)
+    (model / "model.yml").touch()
+    assert models.json("import", str(jan))["kind"] == "Jan"
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        models("import", str(tmp_path / name))
+    assert models("import", str(tmp_path), "--forget")[0] == ExitCode.USAGE
+    assert models("import", str(tmp_path / "one" / ".." / "Jan" / "data"), "--forget")[0] == ExitCode.OK
+    kept = [place["folder"] for place in models.json("import")["imported"]]
+    assert kept == [str(tmp_path / "one"), str(tmp_path / "two")]
 
 
 @pytest.mark.parametrize(

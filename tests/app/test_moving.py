@@ -72,6 +72,26 @@ def test_cancelling_leaves_all_as_it_was(source: Path, tmp_path: Path, stage: st
     assert models_folder() == source
 
 
+def test_what_has_not_arrived_of_a_download_takes_no_room(source: Path, tmp_path: Path) -> None:
+    (source / "owner" / "repo" / "model.gguf").unlink()
+    part = source / ".partial" / "owner" / "large.gguf.part"
+    part.parent.mkdir(parents=True)
+    with open(part, "wb") as file:
+        file.write(b"begun")
+        file.seek(40 << 20)
+        file.write(b"and its end")
+        file.truncate(60 << 20)
+    with small_disk(tmp_path / "disk", 100 << 20) as disk:
+        assert list(ModelsMove(disk).run())[-1].is_over
+        moved = disk / ".partial" / "owner" / "large.gguf.part"
+        assert moved.stat().st_size == 60 << 20
+        assert moved.stat().st_blocks * 512 < 30 << 20
+        with open(moved, "rb") as file:
+            assert file.read(5) == b"begun"
+            file.seek(40 << 20)
+            assert file.read(11) == b"and its end"
+
+
 def test_a_disk_without_room_is_refused_at_once(source: Path, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 10 << 20) as disk, pytest.raises(LibraryError, match="has room for") as error:
         ModelsMove(disk)

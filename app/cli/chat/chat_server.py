@@ -192,7 +192,7 @@ def _name(model: str) -> str:
 
 
 def _own_options(choice: ServerChoice, n_slots: int) -> list[str]:
-    chosen = [] if choice.model is None else ["--model", str(Path(find_model(choice.model).path).resolve())]
+    chosen = [] if choice.model is None else ["--model", str(find_model(choice.model).path.absolute())]
     chosen += [part for name in choice.devices or () for part in ("--device", name)]
     if choice.worker_token_file is not None:
         chosen += ["--worker-token-file", str(choice.worker_token_file.resolve())]

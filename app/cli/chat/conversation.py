@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from core.values.errors import BadRequest
 from models.formatting.program import PROGRAM
+
+if TYPE_CHECKING:
+    from ui.client.attachments import Attachment
 
 _DEEP_SLOTS = 4  # drafts that run at once
 
@@ -39,16 +43,18 @@ class Conversation:
 
     def __init__(self, settings: AnswerSettings, model: str | None = None, system: str | None = None) -> None:
         self.settings, self.model, self.system = settings, model, system
-        self._turns: list[dict[str, str]] = []
+        self._turns: list[dict[str, Any]] = []
 
     @property
     def is_empty(self) -> bool:
         """True before the first turn."""
         return not self._turns
 
-    def ask(self, text: str) -> None:
-        """Add the user's turn."""
-        self._turns.append({"role": "user", "content": text})
+    def ask(self, text: str, files: Sequence[Attachment] = ()) -> None:
+        """Add the user's turn, and the files that go with it."""
+        from ui.client.attachments import content_of
+
+        self._turns.append({"role": "user", "content": content_of(text, files)})
 
     def answer(self, text: str) -> None:
         """Add the model's turn."""
@@ -67,6 +73,19 @@ class Conversation:
         system = [{"role": "system", "content": self.system}] if self.system else []
         named = {"model": self.model} if self.model else {}
         return {**named, "messages": [*system, *self._turns], **self.settings.fields()}
+
+
+def read_file(path: Path) -> Attachment:
+    """Read a file that goes with a prompt, as the window reads it; raises BadRequest."""
+    import logging
+
+    from ui.chat.attachments.read_file import Unreadable, read
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it remarks on every oddity
+    try:
+        return read(path.expanduser(), lambda share: None)
+    except Unreadable as error:
+        raise BadRequest(str(error)) from None
 
 
 STDIN_WORD = "-"

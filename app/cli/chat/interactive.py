@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.cli.chat.chat_server import ChatTarget, wait_ready
-from app.cli.chat.conversation import Conversation
+from app.cli.chat.conversation import Conversation, read_file
 from app.cli.chat.reply import CollectedReply
 from app.cli.terminal.progress_line import LoadingLine
 from app.cli.terminal.text import printable
+from app.cli.terminal.text import say_on_stderr as _say
 from app.client.http_client import Client, ServerUnreachable
 from core.values.errors import SlipstreamError
+from models.formatting.figures import size
+
+if TYPE_CHECKING:
+    from ui.client.attachments import Attachment
 
 _HELP = """\
 /help            this list
 /new             start over; the system prompt stays
+/file PATH       send a file with the next message: text, PDF, docx, or an image; /file - sends none
 /model [NAME]    show the models, or change to one
 /system [TEXT]   show the system prompt, or set it and start over; /system - removes it
 /quit            leave (also Ctrl-D)
@@ -30,13 +38,24 @@ _BLOCK = '"""'
 class TerminalChat:
     """Reads prompts until the user leaves. Text of replies goes to stdout, everything else to stderr."""
 
-    def __init__(self, connect: Callable[[], ChatTarget], conversation: Conversation, history: Path) -> None:
-        """``connect`` returns a server that is ready, in place of the one before."""
+    def __init__(
+        self,
+        connect: Callable[[], ChatTarget],
+        conversation: Conversation,
+        history: Path,
+        attached: Sequence[Attachment] = (),
+    ) -> None:
+        """``connect`` returns a server that is ready, in place of the one before.
+
+        ``attached`` are files that go with the first message.
+        """
         self._connect, self._conversation, self._history = connect, conversation, history
+        self._attached = list(attached)
         self._client = self._connected()
         self._commands: dict[str, Callable[[str], None]] = {
             "/help": lambda _: _say(_HELP),
             "/new": self._new,
+            "/file": self._attach,
             "/model": self._model,
             "/system": self._system,
         }
@@ -67,7 +86,7 @@ class TerminalChat:
 
     def _reply(self, prompt: str) -> None:
         reply = CollectedReply()
-        self._conversation.ask(prompt)
+        self._conversation.ask(prompt, self._attached)
         try:
             self._collect(reply)
             _print("\n")
@@ -98,12 +117,21 @@ class TerminalChat:
     def _keep(self, reply: CollectedReply) -> None:
         if reply.text:
             self._conversation.answer(reply.text)
+            self._attached.clear()
         else:
             self._conversation.take_back()
 
     def _new(self, _: str) -> None:
         self._conversation.clear()
         _say("A new chat.")
+
+    def _attach(self, path: str) -> None:
+        if path and path != "-":
+            self._attached.append(read_file(_dropped(path)))
+        elif path:
+            self._attached.clear()
+        names = ", ".join(f"{one.name} ({size(one.n_bytes)})" for one in self._attached)
+        _say(f"With your next message: {names}." if names else "No file goes with your next message.")
 
     def _model(self, name: str) -> None:
         if not name:
@@ -178,21 +206,29 @@ def _line_history(path: Path):  # type: ignore[no-untyped-def]
     readline.set_history_length(_HISTORY_LENGTH)
     with contextlib.suppress(OSError):
         readline.read_history_file(path)
+    n_before = readline.get_current_history_length()
     try:
         yield
     finally:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            readline.write_history_file(path)
-            path.chmod(0o600)
+            path.touch(0o600)
+            # Only what is new: a chat in another terminal may have added to it.
+            readline.append_history_file(readline.get_current_history_length() - n_before, path)
         except OSError as error:
             _say(f"The history of prompts was not kept: {path} cannot be written ({error.strerror}).")
+
+
+def _dropped(text: str) -> Path:
+    """Return the path that was typed, or dropped on a terminal, which quotes it for a shell."""
+    try:
+        words = shlex.split(text)
+    except ValueError:  # an open quotation
+        words = []
+    is_quoted = len(words) == 1 and not Path(text).expanduser().exists()
+    return Path(words[0] if is_quoted else text)
 
 
 def _print(text: str) -> None:
     sys.stdout.write(printable(text))
     sys.stdout.flush()
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

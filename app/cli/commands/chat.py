@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from app.cli.chat.chat_server import ChatTarget
     from app.cli.chat.conversation import Conversation
     from app.cli.chat.reply import CollectedReply
+    from ui.client.attachments import Attachment
 
 _SPEEDS = tuple(ReplySpeed)
 
@@ -33,6 +35,15 @@ def chat(
     ] = None,
     *,
     server: ServerChoice,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="FILE",
+            help="Send this with the prompt: text, PDF, docx, or an image; may be given more than once.",
+        ),
+    ] = None,
     system: Annotated[str | None, typer.Option("--system", "-s", metavar="TEXT", help="System prompt.")] = None,
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", "-n", min=1, metavar="N", help="Longest reply in tokens.")
@@ -59,7 +70,7 @@ def chat(
 
     A server that runs already is used if it has the model; otherwise one is started for the call.
     """
-    from app.cli.chat.conversation import AnswerSettings, Conversation, checked, read_prompt
+    from app.cli.chat.conversation import AnswerSettings, Conversation, checked, read_file, read_prompt
 
     if speed is not None and speed not in _SPEEDS:
         raise BadRequest(f"--speed must be one of {', '.join(_SPEEDS)}, not {speed!r}.")
@@ -68,10 +79,11 @@ def chat(
     prompt = read_prompt(words or ())
     if prompt is None and as_json:
         raise BadRequest("--json is for one reply: type a PROMPT behind it.")
+    attached = [read_file(path) for path in files or ()]
     if prompt is None:
-        _converse(conversation, server)
+        _converse(conversation, server, attached)
         return
-    conversation.ask(prompt)
+    conversation.ask(prompt, attached)
     _answer(conversation, server, as_json=as_json, quiet=quiet)
 
 
@@ -128,7 +140,7 @@ def _ignore(_: str) -> None:
     pass
 
 
-def _converse(conversation: Conversation, choice: ServerChoice) -> None:
+def _converse(conversation: Conversation, choice: ServerChoice, attached: list[Attachment]) -> None:
     from app.cli.chat.chat_server import chat_server
     from app.cli.chat.interactive import TerminalChat
     from app.cli.terminal.progress_line import LoadingLine
@@ -141,4 +153,4 @@ def _converse(conversation: Conversation, choice: ServerChoice) -> None:
             n_slots = conversation.settings.n_slots
             return server.enter_context(chat_server(choice, LoadingLine(sys.stderr), n_slots=n_slots))
 
-        TerminalChat(connect, conversation, data_folder() / "prompt_history").run()
+        TerminalChat(connect, conversation, data_folder() / "prompt_history", attached).run()

@@ -50,9 +50,10 @@ def pull(
     against the Hub's SHA-256 before it is listed as a model.
     """
     from models.download.model_download import DownloadRequest
+    from models.hub.repository import parsed_name
 
-    repo_id, _, wanted = name.partition(":")
-    done = download(DownloadRequest(repo_id, wanted, revision), connections)
+    repo_id, wanted, of_address = parsed_name(name)
+    done = download(DownloadRequest(repo_id, wanted, revision or of_address), connections)
     if not as_json:
         _say(done)
     beside, sentence = _pull_draft(done, connections) if with_draft else (None, "")

@@ -94,11 +94,12 @@ def show_remote(
     from app.library.trouble import as_library_errors
     from models.download.model_download import choose_one
     from models.hub.remote_source import remote_facts
+    from models.hub.repository import parsed_name
 
-    repo_id, _, wanted = name.partition(":")
+    repo_id, wanted, revision = parsed_name(name)
     with as_library_errors():
         client = hub()
-        repository = client.repository(repo_id)
+        repository = client.repository(repo_id, revision)
         if not wanted:
             advice = _advice(client, repository, look, n_ctx)
             shown = {**_repository(repository), "recommendation": advice}

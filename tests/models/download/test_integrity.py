@@ -53,6 +53,13 @@ def test_untouched_files_are_verified_and_those_of_others_unknown(put, tmp_path)
     assert look_for_changes(tmp_path) == ()
 
 
+@pytest.mark.parametrize("name", [NAME, "acme/fox/FOX.GGUF"])
+def test_a_file_that_is_gone_is_missed_however_its_name_is_written(put, tmp_path, name):
+    put(name).unlink()
+    (change,) = look_for_changes(tmp_path)
+    assert isinstance(change, GoneFile)
+
+
 @pytest.mark.parametrize("seconds", [0, 1, 4_000_000_000])
 def test_a_changed_file_is_noticed_whatever_the_clock(put, tmp_path, seconds):
     path = put()

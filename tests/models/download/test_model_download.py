@@ -7,6 +7,7 @@ import hashlib
 import os
 import random
 import threading
+import time
 from collections import namedtuple
 from email.utils import formatdate
 
@@ -103,6 +104,19 @@ def test_what_is_there_is_not_fetched_again_unless_it_changed(pull, server, fold
     assert is_right(folder)
 
 
+def test_a_file_that_was_copied_there_is_read_and_not_fetched(pull, server, folder):
+    place = folder / REPO / FILE
+    place.parent.mkdir(parents=True)
+    place.write_bytes(CONTENT)
+    assert pull().was_there
+    assert is_verified(folder, place)
+    assert server.content_requests() == []
+    spoil(folder)
+    (folder / ".verified" / REPO / f"{FILE}.json").unlink()
+    assert not pull().was_there
+    assert is_right(folder)
+
+
 def spoil(folder):
     with open(folder / REPO / FILE, "r+b") as file:
         file.write(bytes([CONTENT[0] ^ 1]))
@@ -192,6 +206,7 @@ def test_a_file_outside_the_large_storage_is_checked_with_gits_hash(pull, server
         Fault(ignores_ranges=True),
         Fault(times=2, ignores_ranges=True),
         Fault(times=1, claims_total=5),
+        Fault(times=3, status=200, body=b"<html>Log in to this network</html>"),
     ],
     ids=repr,
 )
@@ -202,7 +217,7 @@ def test_the_network_may_fail_in_many_ways(fault, pull, server, folder, hub_with
     is_silent = fault.stall_after is not None or fault.cut_after == 0
     pull(of=hub_with(timeout=0.3 if is_silent else 60), patience=60)
     assert is_right(folder, server.repos[REPO].files[FILE])
-    if fault.cut_after == 30_000:
+    if fault.cut_after == 30_000 or fault.body:
         assert server.n_content_bytes < 1.3 * len(CONTENT)
 
 
@@ -217,6 +232,25 @@ class TestStoppedAndResumed:
         assert is_right(folder)
         assert server.n_content_bytes < 1.3 * len(CONTENT) + 4 * 4 * 64_000
         assert [name for name in files_in(folder / ".partial") if not name.endswith(".lock")] == []
+
+    def test_the_check_of_the_whole_can_be_stopped_too(self, hub, server, folder, monkeypatch):
+        monkeypatch.setattr("models.download.transfer._TICK", 0.0)  # a step of the check for each piece
+        check = Transfer._hash_ready
+        monkeypatch.setattr(Transfer, "_hash_ready", lambda self: (time.sleep(0.02), check(self)))
+        server.add(REPO, {FILE: CONTENT})
+        download = ModelDownload(hub, DownloadRequest(REPO), folder, OPTIONS)
+
+        def stop_late(progress):
+            if progress.n_done == len(CONTENT):
+                download.stop()
+
+        with pytest.raises(Stopped):
+            download.run(stop_late)
+        assert visible(folder) == []
+        n_before = server.n_content_bytes
+        ModelDownload(hub, DownloadRequest(REPO), folder, OPTIONS).run()
+        assert is_right(folder)
+        assert server.n_content_bytes == n_before
 
     def test_stop_from_another_thread(self, hub, server, folder):
         server.add(REPO, {FILE: CONTENT})
@@ -412,6 +446,19 @@ class TestDisk:
         assert is_right(folder)
         assert server.n_content_bytes - n_before < 1_200_000
 
+    def test_a_partial_file_that_others_remove_in_the_middle_is_told(self, pull, server, folder):
+        server.fault(FILE, Fault(bytes_per_second=3e6))
+
+        def remove(progress):
+            for path in (folder / ".partial").rglob("*.part"):
+                path.unlink()
+
+        with pytest.raises(FolderRefused, match="No such file"):
+            pull(report=remove)
+        server.heal()
+        pull()
+        assert is_right(folder)
+
     def test_a_folder_that_cannot_be_written_is_told(self, pull, folder):
         folder.parent.mkdir(exist_ok=True)
         folder.write_text("a file in its place")
@@ -477,6 +524,41 @@ class TestChoice:
             pull("Q2_K")
         assert [path.name for path in pull("q8_0").files] == ["m-Q8_0.gguf", "mmproj-m.gguf"]
         assert [path.name for path in pull("mmproj-m.gguf").files] == ["mmproj-m.gguf"]
+
+    def test_what_is_advised_can_be_typed(self, pull, server):
+        names = ("v1-Q4_0.gguf", "v2-Q4_0.gguf", "a/same-Q8_0.gguf", "b/same-Q8_0.gguf")
+        server.repos[REPO].files = {name: name.encode() for name in names}
+        said = {}
+        for wanted in ("", "Q4_0", "Q8_0"):
+            with pytest.raises(NothingToChoose) as caught:
+                pull(wanted)
+            said[wanted] = str(caught.value)
+            example = caught.value.example.removeprefix(f"{REPO}:")
+            (path,) = pull(example).files
+            assert path.read_bytes() in map(str.encode, names)
+        assert "v1-Q4_0 (12 B), v2-Q4_0 (12 B). Say which one." in said["Q4_0"]
+        assert "a/same-Q8_0.gguf (16 B), b/same-Q8_0.gguf (16 B). Say which one." in said["Q8_0"]
+
+    def test_two_that_share_a_projector_come_at_once(self, hub, server, folder):
+        eye = "mmproj-m.gguf"
+        server.add(REPO, {"m-Q4_0.gguf": b"4" * 40, "m-Q8_0.gguf": b"8" * 80, eye: CONTENT})
+        server.fault(eye, Fault(bytes_per_second=4e6))
+        failed = []
+
+        def pull(wanted):
+            try:
+                ModelDownload(hub, DownloadRequest(REPO, wanted), folder, OPTIONS).run()
+            except Exception as error:
+                failed.append(error)
+
+        both = [threading.Thread(target=pull, args=(wanted,)) for wanted in ("Q4_0", "Q8_0")]
+        for one in both:
+            one.start()
+        for one in both:
+            one.join()
+        assert failed == []
+        assert visible(folder) == [f"{REPO}/m-Q4_0.gguf", f"{REPO}/m-Q8_0.gguf", f"{REPO}/{eye}"]
+        assert server.n_content_bytes < 1.3 * len(CONTENT), "it is fetched once"
 
     @pytest.mark.parametrize(
         ("name", "said"), [("README.md", "no GGUF files"), ("m-00001-of-00002.gguf", "lacks 1 of the parts")]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +20,7 @@ from models.download.pieces import (
     piece_bytes_for,
     read_records,
 )
+from models.files.errors import Stopped
 
 SUBJECT = JournalSubject("sha256:" + "1" * 64, 95, 10)
 
@@ -44,7 +47,13 @@ def test_a_run_begins_with_the_piece_that_is_there_in_part():
     pieces = PieceMap(100, 10)
     pieces.have[:5] = [10, 10, 0, 4, 0]
     claims = [pieces.claim(1) for _ in range(2)]
-    assert [(claim.at, claim.end) for claim in claims if claim] == [(3, 10), (2, 3)]
+    assert [(claim.at, claim.end) for claim in claims if claim] == [(2, 3), (3, 10)]
+
+
+def test_a_large_file_arrives_nearly_in_order():
+    pieces = PieceMap(40 << 30, 16 << 20)
+    claims = [pieces.claim(4) for _ in range(4)]
+    assert [(claim.at, claim.end) for claim in claims if claim] == [(0, 16), (16, 32), (32, 48), (48, 64)]
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
@@ -119,6 +128,16 @@ def test_a_torn_or_damaged_journal_is_believed_in_part(tmp_path_factory, data):
     check_records(folder / "part", journal, pieces)
     journal.close()
     assert all(n == 0 or n in (whole.get(i, JournalEntry(0, "")).n_bytes, 2) for i, n in enumerate(pieces.have))
+
+
+def test_comparing_what_is_there_can_be_stopped(tmp_path):
+    part, journal = begun(tmp_path)
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Stopped):
+        check_records(part, journal, PieceMap(95, 10), stop)
+    journal.close()
+    assert len(read_records(tmp_path / "journal", SUBJECT)) == 4
 
 
 def test_what_the_disk_spoilt_is_fetched_again(tmp_path):

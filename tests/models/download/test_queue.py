@@ -117,6 +117,22 @@ def test_cancelled_offline_in_a_later_run_leaves_nothing_and_the_others_keep_the
     assert [job.request for job in again.jobs] == [request("three"), request("two")]
 
 
+def test_cancelling_leaves_what_another_download_needs(open_queue, server, tmp_path):
+    files = {"m-Q4_0.gguf": b"4" * 40, "m-Q8_0.gguf": b"8" * 80, "mmproj-m.gguf": CONTENT}
+    server.add("acme/eyes", files)
+    server.fault("mmproj-m.gguf", Fault(bytes_per_second=2e5))
+    queue = open_queue()
+    first, _ = [queue.add(DownloadRequest("acme/eyes", wanted)) for wanted in ("Q4_0", "Q8_0")]
+    wait_for(queue, lambda jobs: jobs[0].progress.n_done > 50_000)
+    queue.pause(first.number)
+    wait_for(queue, lambda jobs: jobs[1].progress.n_done > 100_000)
+    queue.cancel(first.number)
+    server.heal()
+    wait_for(queue, lambda jobs: [job.phase for job in jobs] == [DownloadPhase.DONE])
+    assert (tmp_path / "models" / "acme" / "eyes" / "mmproj-m.gguf").read_bytes() == CONTENT
+    assert server.n_content_bytes < 1.6 * len(CONTENT)
+
+
 @pytest.mark.parametrize("way", ["deleted", "the disk was pulled out"])
 def test_what_was_removed_since_is_no_longer_said_to_be_downloaded(open_queue, tmp_path, monkeypatch, way):
     queue = open_queue()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import socket
+import socketserver
+import threading
 
 import pytest
 
+from models.hub import session
 from models.hub.client import Search
 from models.hub.errors import (
     BadHubSetting,
@@ -17,6 +20,7 @@ from models.hub.errors import (
     TimedOut,
     Unreachable,
 )
+from models.hub.remote_source import file_client
 from models.hub.repository import Access, FileRole
 from models.hub.session import retry_after
 from tools.stand_ins.hub_server import PAGE, TOKEN, Fault
@@ -192,13 +196,13 @@ def test_who_has_less_patience_ends_nobody_elses_question(server, hub_with):
 
     server.add("acme/big-GGUF", FILES)
     assert hub_with(timeout=60.0).repository("acme/big-GGUF").repo_id == "acme/big-GGUF"
-    session = get_session()
+    opened = get_session()
     server.fault("/api/models", Fault(times=1, stall_after=0))
     with pytest.raises(TimedOut, match=r"within 0\.2 seconds"):
         hub_with(timeout=0.2).search(Search("x"))
     assert hub_with(timeout=61.0).repository("acme/big-GGUF").repo_id == "acme/big-GGUF"
-    assert get_session() is session
-    assert not session.is_closed
+    assert get_session() is opened
+    assert not opened.is_closed
 
 
 def test_a_proxy_is_used(server, hub_with):
@@ -207,3 +211,59 @@ def test_a_proxy_is_used(server, hub_with):
     with pytest.raises(RepositoryNotFound):
         hub.repository("acme/none")
     assert [asked.path.split("?")[0] for asked in server.asked] == ["http://hub.invalid/api/models/acme/none"]
+
+
+class Socks(socketserver.ThreadingTCPServer):
+    """A SOCKS5 proxy that takes any name for the hub's."""
+
+    daemon_threads, block_on_close = True, False
+
+    def __init__(self, hub: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Through)
+        self.hub = ("127.0.0.1", int(hub.rpartition(":")[2]))
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+
+class _Through(socketserver.StreamRequestHandler):
+    server: Socks
+
+    def handle(self) -> None:
+        self.rfile.read(self.rfile.read(2)[1])
+        self.wfile.write(b"\5\0")
+        self.rfile.read(self.rfile.read(5)[4] + 2)
+        self.wfile.write(b"\5\0\0\1" + bytes(6))
+        with socket.create_connection(self.server.hub) as there:
+            while line := self.rfile.readline():
+                there.sendall(line)
+                if line == b"\r\n":
+                    break
+            while answer := there.recv(1 << 16):
+                self.wfile.write(answer)
+
+
+@pytest.fixture
+def anew():
+    """Let the library's one session be made anew, as in a process of its own."""
+    session._opened_for = session._UNOPENED
+    yield
+    session._opened_for = session._UNOPENED
+
+
+@pytest.mark.parametrize("way", ["set", "ALL_PROXY"])
+def test_a_socks_proxy_is_used(server, hub_with, monkeypatch, anew, way):
+    server.add("acme/big-GGUF", FILES)
+    with Socks(server.address) as proxy:
+        address = f"socks5://127.0.0.1:{proxy.server_address[1]}"
+        if way == "ALL_PROXY":
+            monkeypatch.setenv(way, address)
+        hub = hub_with(address="http://hub.invalid", proxy=address if way == "set" else None)
+        assert hub.repository("acme/big-GGUF").repo_id == "acme/big-GGUF"
+        proxy.shutdown()
+
+
+def test_a_proxy_that_cannot_be_used_is_told(hub_with, monkeypatch, anew):
+    monkeypatch.setenv("ALL_PROXY", "gopher://127.0.0.1:70")
+    hub = hub_with(address="http://hub.invalid")
+    for ask in (lambda: hub.repository("a/b"), lambda: file_client(hub.settings)):
+        with pytest.raises(BadHubSetting, match=r"The proxy cannot be used \(.*gopher"):
+            ask()

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from models.hub.repository import FileRole, RemoteFile, choose, group, quantisation_of, role_of, with_projector
+from models.hub.repository import (
+    FileRole,
+    RemoteFile,
+    choose,
+    group,
+    parsed_name,
+    quantisation_of,
+    role_of,
+    with_projector,
+)
 
 
 def files(*paths: str) -> list[RemoteFile]:
@@ -80,6 +89,26 @@ def test_what_a_user_types_chooses(wanted, expected):
     )
     chosen = [item.name for item in choose(repository, wanted)]
     assert chosen == expected if wanted else len(chosen) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a/b", ("a/b", "", None)),
+        ("a/b:Q4_0", ("a/b", "Q4_0", None)),
+        ("https://huggingface.co/a/b", ("a/b", "", None)),
+        ("https://huggingface.co/a/b/tree/main", ("a/b", "", None)),
+        ("https://huggingface.co/a/b/blob/main/x/m%20Q4_0.gguf", ("a/b", "x/m Q4_0.gguf", None)),
+        ("https://huggingface.co/a/b/resolve/v2/m-Q4_0.gguf?download=true", ("a/b", "m-Q4_0.gguf", "v2")),
+        ("https://huggingface.co/a/b?show_file_info=m.gguf#top", ("a/b", "", None)),
+        ("hf.co/a/b:Q4_0", ("a/b", "Q4_0", None)),
+        ("huggingface.co/a/b/", ("a/b", "", None)),
+        ("https://example.org/a/b", ("https", "//example.org/a/b", None)),
+        ("https://huggingface.co/a", ("https", "//huggingface.co/a", None)),
+    ],
+)
+def test_a_name_may_be_the_address_of_its_page(name, expected):
+    assert parsed_name(name) == expected
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def test_the_environment_goes_before_what_was_saved(tmp_path, ring, monkeypatch)
     save_settings(file, address="https://mirror.example/", proxy="http://proxy.example:3128")
     saved = read_settings(file)
     assert (saved.address, saved.proxy) == ("https://mirror.example", "http://proxy.example:3128")
+    assert file.stat().st_mode & 0o077 == 0, "a proxy's address may have a password in it"
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:99")
     monkeypatch.setenv("HF_TOKEN", "hf_environment")
     settings = read_settings(file)
