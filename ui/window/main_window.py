@@ -932,7 +932,7 @@ class MainWindow(QMainWindow):
             for page in self.chats.pages:
                 page.keep_draft()
             self.hide()
-            self.background.say_that_it_stays()
+            self.background.stay()
             return
         self.kept.keep("page", self._shown_page)
         first, *others = [0 if pane.current.is_new else pane.current.chat.id for pane in self.desk.panes]
