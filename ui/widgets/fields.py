@@ -39,7 +39,7 @@ from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Corner, Space
+from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton
 
 _MARGIN = 8
@@ -196,26 +196,26 @@ class ChoiceField(QComboBox):
 
 
 class CheckField(QCheckBox):
-    """Draws its own tick, which a style sheet takes away, and the ring of the keyboard around its words alone."""
+    """Draws its own tick, which a style sheet takes away, and the ring of the keyboard in the box itself."""
 
     def hitButton(self, at: QPoint) -> bool:
         """Take clicks in the whole line."""
         return self.rect().contains(at)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the tick over the box, and the ring."""
+        """Draw the tick over the box, and the ring; in a ticked box a line sets it apart."""
         super().paintEvent(event)
-        painter = QPainter(self)
+        painter, option = QPainter(self), QStyleOptionButton()
+        self.initStyleOption(option)
+        box = self.style().subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self)
         if self.isChecked():
-            option = QStyleOptionButton()
-            self.initStyleOption(option)
-            _draw_tick(painter, self.style().subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self))
+            _draw_tick(painter, box)
         if self.hasFocus():
-            around = QRect(0, 0, min(self.width(), self.sizeHint().width()), self.height())
-            place = QRectF(QStyle.visualRect(self.layoutDirection(), self.rect(), around)).adjusted(1, 1, -1, -1)
+            palette = QGuiApplication.palette()
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(QPen(QGuiApplication.palette().color(QPalette.ColorRole.Accent), 2.0))
-            painter.drawRoundedRect(place, Corner.S, Corner.S)
+            for inset, width, role in (2.5, 1.0, palette.ColorRole.Base), (1.0, 2.0, palette.ColorRole.Accent):
+                painter.setPen(QPen(palette.color(role), width))
+                painter.drawRoundedRect(QRectF(box).adjusted(inset, inset, -inset, -inset), 3.0, 3.0)
         painter.end()
 
 
