@@ -117,6 +117,7 @@ class ChatPage(QWidget):
         self._live = QTimer(self, interval=LIVE_MS)
         self.sending = Sending(api, self)
         self.setAcceptDrops(True)
+        self.setFocusProxy(self.composer)
         self._lay_out()
         self._connect_signals()
         self._show_conversation(pane.current)
