@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import (
     QGuiApplication,
     QKeyEvent,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPalette,
@@ -220,11 +233,28 @@ class CheckField(QCheckBox):
 
 
 class TickDelegate(QStyledItemDelegate):
-    """Draws the ticks of a list."""
+    """Draws the ticks of a list, and takes clicks in the whole line."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
         """Leave room between the boxes."""
         return super().sizeHint(option, index) + QSize(0, Space.S)
+
+    def editorEvent(
+        self,
+        event: QEvent,
+        model: QAbstractItemModel,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> bool:
+        """Tick a line by a click anywhere in it."""
+        if not isinstance(event, QMouseEvent):
+            return super().editorEvent(event, model, option, index)
+        is_click = event.type() == QEvent.Type.MouseButtonRelease and event.button() == Qt.MouseButton.LeftButton
+        if is_click and option.rect.contains(event.position().toPoint()):
+            role, states = Qt.ItemDataRole.CheckStateRole, Qt.CheckState
+            is_ticked = states(index.data(role) or 0) is states.Checked
+            return model.setData(index, states.Unchecked if is_ticked else states.Checked, role)
+        return False
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
