@@ -120,6 +120,10 @@ TITLES = (
 )  # fmt: skip
 
 
+# Pages name it: it is the same in each picture.
+PLACE = Path(tempfile.gettempdir()) / "slipstream"
+
+
 class Stage:
     """A window with a fake server, and methods that bring it into a state."""
 
@@ -128,8 +132,7 @@ class Stage:
         self.server = FakeServer()
         self.hub = HubServer()
         os.environ["HF_ENDPOINT"] = self.hub.address
-        # Pages name it: it is the same in each picture.
-        self.folder = Path(tempfile.gettempdir()) / "slipstream"
+        self.folder = PLACE
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         self.appearance = Appearance(application, choice)
@@ -1527,11 +1530,16 @@ def main() -> None:
 
 def draw(application: QApplication, out: Path, states: Sequence[Callable[[Stage], None]]) -> None:
     """Draw states into a folder, in light and in dark."""
-    for choice in (ThemeChoice.LIGHT, ThemeChoice.DARK):
-        for state in states:
-            stage = Stage(application, out, choice)
-            state(stage)
-            stage.close()
+    if PLACE.exists():
+        sys.exit(f"{PLACE} is in use, or is left of a run that broke off. Remove it, or set TMPDIR to another folder.")
+    try:
+        for choice in (ThemeChoice.LIGHT, ThemeChoice.DARK):
+            for state in states:
+                stage = Stage(application, out, choice)
+                state(stage)
+                stage.close()
+    finally:
+        shutil.rmtree(PLACE, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from app.library.removal import remove_model
 from app.library.repair import repair_plan
 from app.library.trouble import as_library_errors
 from app.pairing.service import ListedModels
-from models.catalog.catalog import ModelEntry
+from models.catalog.catalog import ModelEntry, has_models
 from models.catalog.imported_folders import (
     PLACES_BELOW,
     ImportedFolder,
@@ -200,9 +200,9 @@ def forget_folder(folder: Path) -> Path:
 
 
 def places() -> tuple[tuple[ImportedFolder, ...], tuple[ImportedFolder, ...]]:
-    """Return the folders that are imported, and those of other programs on this machine that are not."""
+    """Return the folders that are imported, and those of other programs that have models and are not."""
     known = read_folders(folders_file())
-    return known, tuple(place for place in known_places() if place not in known)
+    return known, tuple(place for place in known_places() if place not in known and has_models(place))
 
 
 def _save(folders: tuple[ImportedFolder, ...]) -> None:

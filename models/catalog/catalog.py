@@ -175,6 +175,11 @@ class Catalog:
             return self._entry(model_name(path), path.absolute(), stamp)
 
 
+def has_models(imported: ImportedFolder) -> bool:
+    """Whether there is a model file in another program's folder."""
+    return any(_Scan().imported_files(imported))
+
+
 class _Scan:
     """One walk over folders. Each is visited once, even if several links lead to it."""
 

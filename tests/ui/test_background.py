@@ -27,6 +27,7 @@ from ui.client.chat_records import Chat, Message, Role, Status
 from ui.client.tool_calls import CallStatus, ToolCall
 from ui.platform.desktop_notices import BY_CLICK, PATH, SERVICE
 from ui.theme.appearance import Appearance
+from ui.theme.icons import icon
 from ui.theme.tokens import SIDEBAR
 from ui.window.background import LONG_SECONDS, Background
 from ui.window.main_window import MainWindow
@@ -197,6 +198,31 @@ def test_closing_may_leave_the_app_running_and_says_so_once(qtbot, tray: None, w
     assert titles == ["Slipstream still runs"]
     with qtbot.waitSignal(window.closed):
         window.quit()
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged", "This plugin does not support ")
+def test_the_icon_follows_a_tray_that_comes_later_and_a_closed_window_is_back_when_it_goes(
+    qtbot, monkeypatch: pytest.MonkeyPatch, window: MainWindow
+) -> None:
+    has_tray = [False]
+    monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", staticmethod(lambda: has_tray[0]))
+    monkeypatch.setattr("ui.window.background.TRAY_MS", 10)
+    background = Background(window, window.kept, icon("stream", "#000000", size=64))
+    background.notices.opened.connect(window.bring_forward)
+
+    def icons() -> list[bool]:
+        return [one.isVisible() for one in background.notices.findChildren(QSystemTrayIcon)]
+
+    window.kept.keep("keepsRunning", True)
+    qtbot.wait(30)
+    assert icons() == []
+    has_tray[0] = True
+    qtbot.waitUntil(lambda: icons() == [True])
+    window.close()
+    assert window.isHidden()
+    has_tray[0] = False
+    qtbot.waitUntil(window.isVisible)
+    background.close()
 
 
 def test_without_a_tray_closing_ends_the_app(qtbot, window: MainWindow) -> None:

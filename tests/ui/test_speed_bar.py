@@ -18,7 +18,7 @@ from ui.client.api import Api, ServerState
 from ui.client.server_watch import CALM_MS, LIVE_MS
 from ui.gauges import faces
 from ui.gauges.sparkline import Sparkline
-from ui.gauges.speed_bar import LAST_REPLY, NOW, SpeedBar
+from ui.gauges.speed_bar import IDLE, LAST_REPLY, NOW, SpeedBar
 from ui.theme.appearance import ThemeChoice
 from ui.theme.colours import use_colours
 from ui.theme.tokens import DARK, Space
@@ -135,6 +135,10 @@ class TestBar:
         bar.dress()
         bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
         assert bar.when.text() == NOW
+        bar.show_state(ServerState(phase="ready", n_slots=4))
+        assert bar.when.text() == IDLE, "before its first reply an engine tells nothing"
+        bar.show_state(ServerState())
+        assert bar.when.text() == ""
         idle = Snapshot(n_cells_used=1_730, n_cells=4_096)
         last = replace(WORKING, decode_rate=41.0)
         bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=idle, last_reply=last))

@@ -599,6 +599,19 @@ def test_what_is_typed_beside_the_field_goes_into_it(qtbot, window: MainWindow) 
     assert window.page.composer.text == "aaa"
 
 
+def test_what_goes_away_leaves_the_keyboard_where_it_was(qtbot, window: MainWindow) -> None:
+    shelf = window.page.composer.shelf
+    shelf.tell("fox.pdf holds no text.", can_choose=True)
+    shelf.way_out.setFocus()
+    qtbot.mouseClick(shelf.dismiss, Qt.MouseButton.LeftButton)
+    assert window.focusWidget() is window.page.composer.field
+    window.show_page("jobs")
+    assert window.jobs is not None
+    window.jobs.ask.setFocus()
+    window.jobs.ask.setEnabled(False)
+    assert window.focusWidget() is window.jobs
+
+
 def test_where_its_model_is_gone_another_one_answers(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     qtbot.waitUntil(lambda: len(window.watch.models) == 2)

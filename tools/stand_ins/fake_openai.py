@@ -60,7 +60,7 @@ class FakeServer:
         self.embedded: list[str] = []  # the texts that were asked for as vectors
         self.loads: list[str] = []
         self.gone = threading.Event()  # a client left in the middle of a stream
-        self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler_for(self))
+        self._http = _Server(("127.0.0.1", port), _handler_for(self))
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -120,6 +120,13 @@ class FakeServer:
     def stop(self) -> None:
         self._http.shutdown()
         self._http.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore clients that go away: windows do when they close."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 def _chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:

@@ -117,6 +117,7 @@ class ChatPage(QWidget):
         self._live = QTimer(self, interval=LIVE_MS)
         self.sending = Sending(api, self)
         self.setAcceptDrops(True)
+        self.setFocusProxy(self.composer)
         self._lay_out()
         self._connect_signals()
         self._show_conversation(pane.current)
@@ -145,7 +146,7 @@ class ChatPage(QWidget):
         self.hint.setProperty("tone", "caption")
         self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._writing = fill(QVBoxLayout(), self.context_banner, self.composer, spacing=Space.XS + 2)
-        foot = QGridLayout()
+        foot = self._foot = QGridLayout()
         foot.setContentsMargins(0, 0, 0, 0)
         # The hint stays in the middle, whatever is beside it.
         foot.setColumnStretch(0, 1)
@@ -255,6 +256,8 @@ class ChatPage(QWidget):
         self._writing.setContentsMargins(side, Space.XS, side, Space.S if is_low else Space.M)
         beside = self.context_bar.sizeHint().width() + scaled(HINT_ROOM)
         self.hint.setVisible(not is_low and self.width() - 2 * side >= 2 * beside)
+        # The field does not move when the bar comes.
+        self._foot.setRowMinimumHeight(0, 0 if self.hint.isHidden() else self.context_bar.sizeHint().height())
         self.composer.field.set_max_lines(max(3, self.height() // 60))
         self.picker.status.setVisible(self.width() >= 560)
 

@@ -141,7 +141,7 @@ class ServerWatch(QObject):
         if asked is self._asked:
             self._asked = None
             self.state = replace(self.state, snapshot=None)
-            self.looked.emit(self.state)
+            self.looked.emit(replace(self.state, phase="unknown"))
 
     def _take(self, state: ServerState) -> None:
         if state == self.state:

@@ -66,14 +66,14 @@ class SpeedBar(Dressed, QFrame):
         self.show_state(ServerState())
 
     def show_state(self, state: ServerState) -> None:
-        """Show what a server's state says of its engine; one without a snapshot is idle."""
+        """Show what a server's state says of its engine; without a snapshot it has done nothing yet."""
         now = state.snapshot or Snapshot()
         last = state.last_reply if now.is_idle else None
         shown = last or now
         fastest = max(self._fastest.get(state.model, 0.0), shown.decode_rate)
         self._fastest[state.model] = fastest
         self.minute.add(now.decode_rate)
-        idle = IDLE if state.snapshot is not None else ""
+        idle = IDLE if state.phase == "ready" else ""
         self.when.setText(LAST_REPLY if last is not None else idle if now.is_idle else NOW)
         faces_shown = (
             faces.speed(shown, fastest, last is not None),

@@ -3643,11 +3643,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>{kind} has models on this machine, in {path}.</source>
-      <translation>{kind} hat Modelle auf diesem Rechner, in {path}.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/first_start.py" />
       <source>{n} cores</source>
       <translation>{n} Kerne</translation>
     </message>
@@ -3793,6 +3788,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
+      <source>{kind} has models on this machine, in {path}.</source>
+      <translation>{kind} hat Modelle auf diesem Rechner, in {path}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
       <source>{rate}{without}, behind {n_past} tokens</source>
       <translation>{rate}{without}, nach {n_past} Token</translation>
     </message>
@@ -3880,6 +3880,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/labels.py" />
       <source>does not fit</source>
       <translation>passt nicht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>The Hugging Face cache</source>
+      <translation>Der Cache von Hugging Face</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />

@@ -32,7 +32,7 @@ from models.library.values import (
 )
 from ui.client.library_link import LibraryLink
 from ui.language import of_data, tr
-from ui.library.labels import about, download_line, joined, share, size
+from ui.library.labels import about, download_line, joined, place_line, share, size
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
@@ -43,7 +43,6 @@ from ui.widgets.page_layout import ProgressLine, announce, file_dialog, style_as
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
 WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
 SIDE_BY_SIDE = 560  # pixels from which the three stand beside each other
-HUB_CACHE = "Hugging Face cache"  # the kind of that folder
 MEASURING = tr("Measuring how fast its memory is…")
 _TITLES = {
     SuggestionTier.QUICK: tr("Quick"),
@@ -139,11 +138,9 @@ class FirstStart(QFrame):
     # Models that are here already.
 
     def _on_places(self, places: tuple[FolderPlace, ...]) -> None:
-        """Offer those of one program; the Hub's cache may hold models of other kinds only."""
-        found = (place for place in places if not place.is_imported and place.kind != HUB_CACHE)
-        self._place = place = next(found, None)
-        text = tr("{kind} has models on this machine, in {path}.", kind=place.kind, path=place.path) if place else ""
-        self.others.say(text, CALM)
+        """Offer those of one program."""
+        self._place = place = next((place for place in places if not place.is_imported), None)
+        self.others.say(place_line(place) if place is not None else "", CALM)
 
     def _use_others(self) -> None:
         if self._place is not None:

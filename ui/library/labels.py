@@ -9,6 +9,7 @@ from models.formatting import figures
 from models.formatting.figures import count, parameters, speed
 from models.library.values import (
     Download,
+    FolderPlace,
     ModelFitReport,
     ModelRow,
     OfferRow,
@@ -22,6 +23,7 @@ from ui.language import day, of_data, tr
 
 DASH = "–"
 DOT = "  ·  "
+HUB_CACHE = "Hugging Face cache"  # the kind of that folder
 FITS = {
     FitVerdict.GREEN: (tr("fits"), "accent"),
     FitVerdict.TIGHT: (tr("tight"), "warning"),
@@ -39,6 +41,12 @@ def joined(*parts: str) -> str:
 def size(n_bytes: float) -> str:
     """Return bytes as 4.9 GB, 12 MB or 4 KB; "" for none."""
     return figures.size(n_bytes) if n_bytes > 0 else ""
+
+
+def place_line(place: FolderPlace) -> str:
+    """Return that another program has models on this machine."""
+    kind = tr("The Hugging Face cache") if place.kind == HUB_CACHE else place.kind
+    return tr("{kind} has models on this machine, in {path}.", kind=kind, path=place.path)
 
 
 def n_parameters(total: int, active: int) -> str:

@@ -21,7 +21,7 @@ from models.library import requests as ask
 from models.library.values import FolderPlace, ModelRow, ModelRows, Notice, RowReport, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
-from ui.library.labels import model_line, model_speed
+from ui.library.labels import model_line, model_speed, place_line
 from ui.library.model_details import ModelDetailsPane
 from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings.settings_dialog import SettingsDialog
@@ -348,8 +348,7 @@ class ModelsView(QWidget):
         if other is None or self._offered == other.path:
             return
         self._offered = other.path
-        text = tr("{kind} has models on this machine, in {path}.", kind=other.kind, path=other.path)
-        self.banner.say(text, "plain", (tr("Use them"), lambda: self.import_folder(other.path)))
+        self.banner.say(place_line(other), "plain", (tr("Use them"), lambda: self.import_folder(other.path)))
 
 
 class _Words(NamedTuple):

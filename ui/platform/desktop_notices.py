@@ -30,21 +30,34 @@ class DesktopNotices(QObject):
 
     def __init__(self, icon: QIcon, menu: QMenu, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._tray = QSystemTrayIcon(icon, self)
-        self._tray.setToolTip("Slipstream")
-        self._tray.setContextMenu(menu)
-        self._tray.activated.connect(self._on_activated)
-        self._tray.messageClicked.connect(self._on_message_clicked)
+        self._icon, self._menu = icon, menu
+        self._tray: QSystemTrayIcon | None = None
         self._clicked: Act = self.opened.emit  # what a click on the tray's notice does
         self._service = _NoticeService(self)
         self._stays = False
         self._leave = QTimer(self, singleShot=True, interval=SHOWN_MS)
-        self._leave.timeout.connect(lambda: self._tray.setVisible(self._stays))
+        self._leave.timeout.connect(lambda: self.show_icon(self._stays))
 
     def show_icon(self, is_shown: bool) -> None:
         """Show the icon in the tray, or take it away."""
         self._stays = is_shown
-        self._tray.setVisible(is_shown and QSystemTrayIcon.isSystemTrayAvailable())
+        if is_shown and has_tray():
+            self._placed()
+        elif self._tray is not None:
+            self._tray.hide()
+
+    def _placed(self) -> QSystemTrayIcon:
+        """Return the icon in the tray. One that was made before there was a tray would never come into it."""
+        if self._tray is None or not self._tray.isVisible():
+            if self._tray is not None:
+                self._tray.deleteLater()
+            self._tray = QSystemTrayIcon(self._icon, self)
+            self._tray.setToolTip("Slipstream")
+            self._tray.setContextMenu(self._menu)
+            self._tray.activated.connect(self._on_activated)
+            self._tray.messageClicked.connect(self._on_message_clicked)
+            self._tray.show()
+        return self._tray
 
     def tell(self, title: str, sentence: str, clicked: Act | None = None) -> None:
         """Tell something, where this desktop has a way to. ``clicked`` is what a click on it does, else ``opened``."""
@@ -56,13 +69,13 @@ class DesktopNotices(QObject):
         """Take the icon away."""
         self._leave.stop()
         self._service.leave()
-        self._tray.hide()
+        if self._tray is not None:
+            self._tray.hide()
 
     def _tell_by_tray(self, title: str, sentence: str, clicked: Act) -> None:
-        if QSystemTrayIcon.isSystemTrayAvailable():
+        if has_tray():
             self._clicked = clicked
-            self._tray.show()
-            self._tray.showMessage(title, sentence, self._tray.icon(), SHOWN_MS)
+            self._placed().showMessage(title, sentence, self._icon, SHOWN_MS)
             self._leave.start()
 
     def _on_message_clicked(self) -> None:

@@ -238,16 +238,8 @@ class SettingsPage(Dressed, QWidget):
         )
         stays = tr("Keep running without the window")
         self.stays = switch(stays, kept.keeps_running, partial(kept.keep, "keepsRunning"))
-        self.stays.setEnabled(has_tray())
-        self.system.add(
-            SettingLine(
-                stays,
-                tr("Closing it leaves an icon in the tray, and other programs reach the models as before.")
-                if has_tray()
-                else tr("This desktop has no tray, in which an icon could show that Slipstream still runs."),
-                self.stays,
-            )
-        )
+        self._stays_line = self.system.add(SettingLine(stays, "", self.stays))
+        self._show_staying()
         if desktop.is_offered:
             self.login = switch(tr("Start at login"), desktop.starts_at_login, self._on_login)
             self.system.add(
@@ -308,9 +300,10 @@ class SettingsPage(Dressed, QWidget):
             field.setIconSize(QSize(scaled(DOT), scaled(DOT)))
 
     def look(self) -> None:
-        """Ask again for what can change behind the page's back: folders."""
+        """Ask again for what can change behind the page's back: the tray, folders."""
         if not self._is_made:
             return  # it looks when it is whole
+        self._show_staying()
         self._link.ask(ask.ListModels(), part=self._on_models_part)
         self._link.ask(ask.ListPlaces(), self._on_places)
 
@@ -522,6 +515,15 @@ class SettingsPage(Dressed, QWidget):
         where = tr("In the desktop's menus")
         self.menu_button.setAccessibleName(f"{self.menu_button.text()}: {where}")
         self.login.setChecked(self._desktop.starts_at_login)
+
+    def _show_staying(self) -> None:
+        """Offer it where an icon can show that the app runs; a tray may come after the window."""
+        self.stays.setEnabled(has_tray())
+        self._stays_line.explain(
+            tr("Closing it leaves an icon in the tray, and other programs reach the models as before.")
+            if has_tray()
+            else tr("This desktop has no tray, in which an icon could show that Slipstream still runs.")
+        )
 
     def _show_engine_note(self) -> None:
         for name, field in self.engine_fields.items():

@@ -114,7 +114,7 @@ QComboBox::drop-down { border: 0; width: 26px; }
 QComboBox::down-arrow { image: none; }
 QComboBox QAbstractItemView { background: $raised; color: $text; border: 1px solid $border_strong;
     selection-background-color: $hover; selection-color: $text; padding: 4px; }
-QCheckBox { border: 2px solid transparent; border-radius: ${corner_s}px; padding: 3px 2px; spacing: 8px; }
+QCheckBox { border: 0; padding: 5px 0; spacing: 8px; }
 QCheckBox:disabled { color: $muted; }
 QCheckBox::indicator { width: ${box}px; height: ${box}px; border: 1px solid $muted; border-radius: 4px;
     background: $raised; }

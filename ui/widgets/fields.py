@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import (
     QGuiApplication,
     QKeyEvent,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPalette,
@@ -39,7 +52,7 @@ from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Corner, Space
+from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton
 
 _MARGIN = 8
@@ -196,35 +209,52 @@ class ChoiceField(QComboBox):
 
 
 class CheckField(QCheckBox):
-    """Draws its own tick, which a style sheet takes away, and the ring of the keyboard around its words alone."""
+    """Draws its own tick, which a style sheet takes away, and the ring of the keyboard in the box itself."""
 
     def hitButton(self, at: QPoint) -> bool:
         """Take clicks in the whole line."""
         return self.rect().contains(at)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the tick over the box, and the ring."""
+        """Draw the tick over the box, and the ring; in a ticked box a line sets it apart."""
         super().paintEvent(event)
-        painter = QPainter(self)
+        painter, option = QPainter(self), QStyleOptionButton()
+        self.initStyleOption(option)
+        box = self.style().subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self)
         if self.isChecked():
-            option = QStyleOptionButton()
-            self.initStyleOption(option)
-            _draw_tick(painter, self.style().subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self))
+            _draw_tick(painter, box)
         if self.hasFocus():
-            around = QRect(0, 0, min(self.width(), self.sizeHint().width()), self.height())
-            place = QRectF(QStyle.visualRect(self.layoutDirection(), self.rect(), around)).adjusted(1, 1, -1, -1)
+            palette = QGuiApplication.palette()
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(QPen(QGuiApplication.palette().color(QPalette.ColorRole.Accent), 2.0))
-            painter.drawRoundedRect(place, Corner.S, Corner.S)
+            for inset, width, role in (2.5, 1.0, palette.ColorRole.Base), (1.0, 2.0, palette.ColorRole.Accent):
+                painter.setPen(QPen(palette.color(role), width))
+                painter.drawRoundedRect(QRectF(box).adjusted(inset, inset, -inset, -inset), 3.0, 3.0)
         painter.end()
 
 
 class TickDelegate(QStyledItemDelegate):
-    """Draws the ticks of a list."""
+    """Draws the ticks of a list, and takes clicks in the whole line."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
         """Leave room between the boxes."""
         return super().sizeHint(option, index) + QSize(0, Space.S)
+
+    def editorEvent(
+        self,
+        event: QEvent,
+        model: QAbstractItemModel,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> bool:
+        """Tick a line by a click anywhere in it."""
+        if not isinstance(event, QMouseEvent):
+            return super().editorEvent(event, model, option, index)
+        is_click = event.type() == QEvent.Type.MouseButtonRelease and event.button() == Qt.MouseButton.LeftButton
+        if is_click and option.rect.contains(event.position().toPoint()):
+            role, states = Qt.ItemDataRole.CheckStateRole, Qt.CheckState
+            is_ticked = states(index.data(role) or 0) is states.Checked
+            return model.setData(index, states.Unchecked if is_ticked else states.Checked, role)
+        return False
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -18,6 +18,7 @@ from ui.platform.desktop_notices import DesktopNotices, has_tray
 from ui.settings.window_settings import WindowSettings
 
 LONG_SECONDS = 10.0  # who waits less has hardly looked elsewhere
+TRAY_MS = 5_000  # a panel that starts again is back by then
 STAYS = (
     tr("Slipstream still runs"),
     tr("Other programs reach its models as before. Its icon in the tray opens it, or quits it."),
@@ -40,6 +41,9 @@ class Background(QObject):
         self._phases: dict[int, DownloadPhase] = {}
         self.menu = QMenu(window)
         self.notices = DesktopNotices(icon, self.menu, self)
+        self._n_missed = 0  # how often in a row there was no tray
+        self._look = QTimer(self, interval=TRAY_MS)
+        self._look.timeout.connect(self._on_look)
         kept.changed.connect(self._on_setting)
         self._on_setting("keepsRunning")
 
@@ -48,8 +52,9 @@ class Background(QObject):
         """Whether closing the window leaves the app running: only where its icon can be seen."""
         return self._kept.keeps_running and has_tray()
 
-    def say_that_it_stays(self) -> None:
-        """Say once, ever, that the app runs on."""
+    def stay(self) -> None:
+        """The window was closed: its icon is all that is seen of the app. Say once, ever, that it runs on."""
+        self.notices.show_icon(True)
         if not self._kept.is_on("toldThatItStays", usually=False):
             self._kept.keep("toldThatItStays", True)
             self.notices.tell(*STAYS)
@@ -92,6 +97,7 @@ class Background(QObject):
 
     def close(self) -> None:
         """Leave the tray."""
+        self._look.stop()
         self.notices.close()
 
     def _tell(self, title: str, sentence: str, clicked: Callable[[], object]) -> None:
@@ -102,3 +108,12 @@ class Background(QObject):
     def _on_setting(self, name: str) -> None:
         if name == "keepsRunning":
             self.notices.show_icon(self.keeps_running)
+            self._look.start() if self._kept.keeps_running else self._look.stop()
+
+    def _on_look(self) -> None:
+        """Follow a tray that comes after the app, or goes: without it a window that was closed is shown again."""
+        self._n_missed = 0 if has_tray() else self._n_missed + 1
+        if not self._n_missed:
+            self.notices.show_icon(True)
+        elif self._n_missed > 1 and self._window.isHidden():
+            self.notices.opened.emit()

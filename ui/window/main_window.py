@@ -112,6 +112,21 @@ def move_focus(window: QWidget, forward: bool) -> bool:
     return True
 
 
+def leave_keyboard(widget: QWidget) -> bool:
+    """Give the keyboard of a widget that goes away to what it was in; False where that takes none.
+
+    Qt would give it to the next one, which may be at the other end of the window: what is typed would be lost.
+    """
+    around = widget.parentWidget()
+    while around is not None and not around.isWindow():
+        to = around.focusProxy() or (around if isinstance(around, QScrollArea) else None)
+        if to is not None and to.isVisible() and to.isEnabled():
+            to.setFocus()
+            return True
+        around = around.parentWidget()
+    return False
+
+
 def in_reading_order(widget: QWidget) -> Iterator[QWidget]:
     """Yield ``widget`` and what is in it, where Tab can go now."""
     if widget.isHidden() or not widget.isEnabled():
@@ -460,7 +475,9 @@ class MainWindow(QMainWindow):
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Let Tab go through the window as it is read: views of messages are made last first, and later."""
-        return move_focus(self, forward)
+        now = self.focusWidget()
+        is_gone = now is not None and not (now.isVisible() and now.isEnabled())
+        return (is_gone and now is not None and leave_keyboard(now)) or move_focus(self, forward)
 
     # Commands.
 
@@ -932,7 +949,7 @@ class MainWindow(QMainWindow):
             for page in self.chats.pages:
                 page.keep_draft()
             self.hide()
-            self.background.say_that_it_stays()
+            self.background.stay()
             return
         self.kept.keep("page", self._shown_page)
         first, *others = [0 if pane.current.is_new else pane.current.chat.id for pane in self.desk.panes]

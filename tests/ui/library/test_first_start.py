@@ -117,15 +117,24 @@ def test_closed_it_stays_away_until_it_is_asked_for(card: FirstStart, window: Ma
     assert welcome.models.isHidden()
 
 
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("home/.lmstudio/models/acme/hen-GGUF", "LM Studio has models"),
+        ("hf-home/hub/models--acme--hen/snapshots/a", "The Hugging Face cache has models"),
+    ],
+)
 def test_models_of_another_program_are_offered_first(
-    qtbot, hub: HubServer, models_folder: Path, window: MainWindow, tmp_path: Path
+    qtbot, hub: HubServer, models_folder: Path, window: MainWindow, tmp_path: Path, folder: str, words: str
 ) -> None:
-    other = tmp_path / "home" / ".lmstudio" / "models" / "acme" / "hen-GGUF"
-    other.mkdir(parents=True)
+    for empty in ("hf-home/hub/models--acme--bert/snapshots", "home/.cache/lm-studio/models", "home/.lmstudio/models"):
+        (tmp_path / empty).mkdir(parents=True)
+    other = tmp_path / folder
+    other.mkdir(parents=True, exist_ok=True)
     (other / "hen-Q8_0.gguf").write_bytes(SMALL)
     remember_probe(models_folder.parents[1] / "cache")
     card = shown(qtbot, hub, window)
-    qtbot.waitUntil(lambda: "LM Studio has models" in card.others.words.text())
+    qtbot.waitUntil(lambda: words in card.others.words.text())
     card.others.button.click()
     qtbot.waitUntil(lambda: window.library is not None and window.library.isVisible())
     library = window.library

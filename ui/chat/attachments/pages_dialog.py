@@ -60,6 +60,7 @@ class PagesDialog(Dialog):
         self.list = QListWidget()
         self.list.setObjectName("tickList")
         self.list.setItemDelegate(TickDelegate(self.list))
+        self.list.ensurePolished()  # lines have their height from the first
         self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setAccessibleName(tr("Pages or parts"))

@@ -50,6 +50,7 @@ class PromptsDialog(Dialog):
         self._deleted = Prompt(0, "", "")
         self.list = QListWidget()
         self.list.setObjectName("tickList")
+        self.list.ensurePolished()  # lines have their height from the first
         self.list.setAccessibleName(tr("Prompts"))
         self.list.setMaximumWidth(scaled(LIST))
         self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
