@@ -47,8 +47,9 @@ from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
 from ui.widgets.growing_edit import LONGEST_LINE
 from ui.widgets.page_layout import PageTabs, ScrollColumn
 from ui.widgets.row_list import ROW_HEIGHT
-from ui.window.main_window import MainWindow, in_reading_order
+from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
+from ui.window.tab_order import in_reading_order
 
 
 def asked_view(window: MainWindow) -> UserMessage:
