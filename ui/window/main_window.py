@@ -21,7 +21,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QMainWindow,
-    QMenu,
     QSplitter,
     QStackedWidget,
     QVBoxLayout,
@@ -57,7 +56,7 @@ from ui.commands.command_palette import CommandPalette
 from ui.commands.shortcuts_dialog import IN_CHAT, ON_CHATS, ON_PAGES, ON_WINDOW, ShortcutsDialog
 from ui.gauges.speed_bar import SpeedBar
 from ui.jobs.jobs_page import JobsPage
-from ui.language import day, tr
+from ui.language import tr
 from ui.library.find_view import downloads_at_work
 from ui.library.labels import fit_and_speed
 from ui.library.library_page import DOWNLOADS, FIND, LibraryPage
@@ -77,12 +76,13 @@ from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import LINE, NARROW, SIDEBAR
 from ui.widgets.growing_edit import model_files
-from ui.widgets.page_layout import announce, open_menu
+from ui.widgets.page_layout import announce
 from ui.widgets.toast import Toast
 from ui.window.background import Background
 from ui.window.chat_panes import ChatPanes
 from ui.window.newcomer import Newcomer
 from ui.window.rail import PAGES, NavigationRail, named_pages
+from ui.window.storage_notice import StorageNotice
 from ui.window.tab_order import move_focus
 
 PREPARE_MS = 600
@@ -117,6 +117,7 @@ class MainWindow(QMainWindow):
         self.tuning = TuningPanel()
         self.chats = ChatPanes(self.desk, self._made_chat_page)
         self._first = self._tuned = self.chats.page  # the one that is always there; the one whose settings are shown
+        self._storage = StorageNotice(self.archive, self._first.storage_banner, self)
         self.prompts = PromptLibrary(self.archive, self._ids, self)
         self.tools_box = ToolBox(settings_file.with_name("tools.json"), self)
         self.desk.use_tools(self.tools_box)
@@ -199,6 +200,9 @@ class MainWindow(QMainWindow):
         self.desk.running_changed.connect(lambda running: self.watch.set_live(bool(running)))
         self.desk.current_changed.connect(self._on_current)
         self.desk.deleted.connect(self._on_deleted)
+        self._storage.export_wanted.connect(partial(self._with_chats, self.history.export_all))
+        self._storage.chats_changed.connect(self.desk.list_soon)
+        self._storage.brought_back.connect(self.toast.tell)
         self.chats.used_changed.connect(self._on_used_changed)
         self.tuning.changed.connect(partial(self._tune, ChatPage.change_settings))
         self.tuning.model_chosen.connect(partial(self._tune, ChatPage.choose_model))
@@ -726,45 +730,7 @@ class MainWindow(QMainWindow):
             announce(self, tr("Undone"))
 
     def _on_storage_problem(self, problem: str | None) -> None:
-        if problem is None:
-            self._first.storage_banner.hide()
-            self.desk.list_soon()  # chats that could not be saved until now
-        else:
-            way_out: tuple[str, Callable[[], object]] | None = None
-            if self.archive.damaged is not None:
-                way_out = tr("Bring chats back…"), self._show_ways_back
-            elif self.archive.is_in_memory:
-                way_out = tr("Export all chats…"), partial(self._with_chats, self.history.export_all)
-            self._first.storage_banner.say(problem, "warning", way_out)
-
-    def _show_ways_back(self) -> None:
-        """Offer what can be done about a damaged file of chats."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        damaged, backup = self.archive.damaged, self.archive.backup
-        if damaged is not None:
-            menu.addAction(tr("Save what can be read of it"), partial(self._bring_back, damaged))
-        if backup is not None:
-            made = day(backup.stat().st_mtime)
-            menu.addAction(tr("Take the chats of the backup of {day}", day=made), partial(self._bring_back, backup))
-        menu.addAction(tr("Start new, and keep the damaged file"), self._first.storage_banner.hide)
-        button = self._first.storage_banner.action
-        open_menu(menu, button)
-
-    def _bring_back(self, source: Path) -> None:
-        self._first.storage_banner.say(tr("Reading the chats of {source}…", source=source), "plain", can_close=False)
-        self.archive.bring_back(source, partial(self._on_brought_back, source))
-
-    def _on_brought_back(self, source: Path, n_chats: int) -> None:
-        self.desk.list_soon()
-        if n_chats:
-            self._first.storage_banner.hide()
-            self.toast.tell(tr("1 chat is back") if n_chats == 1 else tr("{n_chats:,} chats are back", n_chats=n_chats))
-        else:
-            way_out = (tr("Other ways…"), self._show_ways_back)
-            self._first.storage_banner.say(
-                tr("{source} has no chat that is not here and can be read.", source=source), "warning", way_out
-            )
+        self._storage.show_problem(problem)
 
     # Looks.
 
