@@ -35,6 +35,7 @@ from ui.chat.messages.receipts import MODEL_GONE
 from ui.chat.messages.transcript import Transcript
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.model_picker import ModelPicker
+from ui.chat.server_notice import ServerNotice
 from ui.chat.storage.search_hit import first_hit
 from ui.chat.summary import Summary
 from ui.chat.welcome import Welcome
@@ -89,7 +90,6 @@ class ChatPage(QWidget):
         self._conversation = pane.current
         self._api = api
         self._is_beside = pane is not pane.desk.panes[0]
-        self._enlarged = ""  # the model that was given a larger context here
         self._keep = QTimer(self, singleShot=True, interval=KEEP_MS)
         self.sidebar_button = IconButton("sidebar", tr("Show or hide the chats (Ctrl+B)"))
         self.panel_button = IconButton("panel", tr("Chat settings (Ctrl+.)"))
@@ -100,8 +100,8 @@ class ChatPage(QWidget):
         self.progress.setAccessibleName(tr("Loading of the model"))
         self.progress.setTextVisible(False)
         self.progress.setRange(0, 1000)
-        self._told: tuple[str | None, tuple[str, ...]] = (None, ())
         self.storage_banner, self.server_banner = Banner(), Banner()
+        self._notice = ServerNotice(watch, self.server_banner, self)
         self.welcome = Welcome()
         self.transcript = Transcript(tools)
         self.stack = QStackedWidget()
@@ -109,7 +109,6 @@ class ChatPage(QWidget):
         self.context_banner = Banner()
         self.context_banner.setProperty("floats", True)
         self.context_bar = ContextBar()
-        self._tells_failure = False  # the banner says why the model could not be loaded
         self._counted: tuple[str, int] = ("", 0)  # a text that was being written, and its tokens
         self.summary = Summary(api, self)
         self._is_summing_up = False
@@ -172,7 +171,7 @@ class ChatPage(QWidget):
         self.picker.opened.connect(self._watch.look_at_models)
         self.picker.cancelled.connect(self._watch.cancel_load)
         self.picker.settings_wanted.connect(self.model_settings_wanted)
-        self.picker.unload_wanted.connect(self._unload)
+        self.picker.unload_wanted.connect(self._notice.unload)
         self.picker.find_wanted.connect(lambda: self.find_wanted.emit(""))
         self.welcome.tried.connect(lambda text: self._send(text, ()))
         self.composer.sent.connect(self._on_send)
@@ -206,8 +205,11 @@ class ChatPage(QWidget):
         self._watch.models_changed.connect(self.picker.set_models)
         self._watch.models_changed.connect(lambda models: self.composer.shelf.show_problem())
         if not self._is_beside:  # the first pane tells of the server, the other one does not
-            self._watch.load_failed.connect(self._on_load_failed)
-            self._watch.load_cancelled.connect(self._on_load_cancelled)
+            self._watch.load_failed.connect(self._notice.show_load_failed)
+            self._watch.load_cancelled.connect(self._notice.show_load_cancelled)
+            self._notice.other_wanted.connect(self.picker.open)
+            self._notice.model_wanted.connect(self.choose_model)
+            self._notice.usual_context_wanted.connect(lambda model: self._enlarge(model, None, lambda: None))
         for banner in (self.storage_banner, self.server_banner, self.context_banner):
             banner.left.connect(self.composer.setFocus)
         self._live.timeout.connect(self._show_live)
@@ -507,7 +509,7 @@ class ChatPage(QWidget):
         self._conversation.regenerate(reply)
 
     def _enlarge(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
-        self._enlarged = model if n_ctx is not None else ""
+        self._notice.enlarged = model if n_ctx is not None else ""
         self.context_banner.hide()
         self.context_wanted.emit(model, n_ctx, then)
 
@@ -647,66 +649,8 @@ class ChatPage(QWidget):
         policy.setRetainSizeWhenHidden(True)
         self.progress.setSizePolicy(policy)
         self.progress.setVisible(is_busy)
-        if self._is_beside:
-            return
-        if state.phase == "failed":
-            self.server_banner.say(
-                state.problem or tr("The model could not be loaded."), "danger", self._way_out(state)
-            )
-            self._told = (None, ())
-            self._tells_failure = True
-            return
-        if self._tells_failure:  # it is tried again
-            self._tells_failure = False
-            self.server_banner.hide()
-        if state.phase == "ready":
-            self._show_notices(state)
-
-    def _unload(self, model: str) -> None:
-        def failed(sentence: str) -> None:
-            self.server_banner.say(sentence, "danger", (tr("Try again"), again))
-
-        def again() -> None:
-            self.server_banner.hide()
-            self._unload(model)
-
-        self._watch.unload(model, failed)
-
-    def _show_notices(self, state: ServerState) -> None:
-        """Say what the loaded model does without, once."""
-        told = (state.model, state.notices)
-        if not state.notices:
-            self.server_banner.hide()
-        elif told != self._told:
-            again = (tr("Load it again"), lambda: self._watch.load(state.model or ""))
-            self.server_banner.say(" ".join(state.notices), "warning", again if state.left_out else None)
-        self._told = told
-
-    def _on_load_failed(self, sentence: str, model: str, is_here: bool) -> None:
-        def again() -> None:
-            self.server_banner.hide()
-            self._watch.load(model)
-
-        other = (tr("Choose another model"), self.picker.open)
-        self.server_banner.say(sentence, "danger", (tr("Try again"), again) if is_here else other)
-
-    def _on_load_cancelled(self, model: str, before: str) -> None:
-        def load() -> None:
-            self.server_banner.hide()
-            if before:
-                self.choose_model(before)
-            else:
-                self._watch.load(model)
-
-        way_on = tr("Load {name}", name=short(before, 40)) if before else tr("Load it")
-        words = tr("The loading of {name} was cancelled, so no model is loaded.", name=short(model, 60))
-        self.server_banner.say(words, "plain", (way_on, load))
-
-    def _way_out(self, state: ServerState) -> Way:
-        model = state.model or ""
-        if model and model == self._enlarged:
-            return tr("Use the usual context"), lambda: self._enlarge(model, None, lambda: None)
-        return tr("Try again"), lambda: self._watch.load(model)
+        if not self._is_beside:
+            self._notice.show_state(state)
 
     def _show_spark(self) -> None:
         """Say where no small model can answer; of a model that is not loaded that is not known."""
