@@ -45,7 +45,7 @@ class StepCapacity(NamedTuple):
 
 
 def slack_seconds(target: float, plain_seconds: float) -> float:
-    """Return the seconds by which drafts may lengthen a step: up to its ``target``, or a little beyond that."""
+    """Return the seconds by which drafts may lengthen a step: up to its ``target``, or by a quarter."""
     return max(target, _SLACK * plain_seconds) - plain_seconds
 
 
