@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -536,9 +536,9 @@ class MainWindow(QMainWindow):
             self._pages.addWidget(self.jobs)
         return self.jobs
 
-    def _on_answer_wanted(self, question: str, answer: object, job: str) -> None:
+    def _on_answer_wanted(self, question: str, answer: dict[str, Any], job: str) -> None:
         self.show_page("chat")
-        self.desk.open_answer(question, answer, f"slipstream job:{job}")  # type: ignore[arg-type]
+        self.desk.open_answer(question, answer, f"slipstream job:{job}")
 
     def _change_model(self, name: str) -> None:
         dialog = SettingsDialog(self.link, name, self)
@@ -705,8 +705,8 @@ class MainWindow(QMainWindow):
             for page in self.chats.pages:
                 page.transcript.forget_hit()
 
-    def _on_listed(self, chats: object, words: str) -> None:
-        self.history.show_chats(list(chats), words)  # type: ignore[call-overload]
+    def _on_listed(self, chats: list[ChatSummary], words: str) -> None:
+        self.history.show_chats(chats, words)
         self.history.choose(self.desk.current.chat.id)
 
     def _on_current(self, conversation: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from app.cli.chat.chat_server import ChatTarget, wait_ready
@@ -168,7 +168,7 @@ def _read_block(line: str) -> str:
 
 
 @contextlib.contextmanager
-def _line_history(path: Path):  # type: ignore[no-untyped-def]
+def _line_history(path: Path) -> Iterator[None]:
     """Line editing with a history that outlives the chat, where the system has it and the folder can be written."""
     try:
         import readline
