@@ -529,7 +529,7 @@ def test_a_message_that_would_not_fit_is_told_before_it_is_sent(
     qtbot, window: MainWindow, server: FakeServer, library_server: LibraryServer
 ) -> None:
     window.watch.start()
-    banner, composer = window.page.context_banner, window.page.composer
+    banner, composer = window.page.fit.banner, window.page.composer
     qtbot.waitUntil(lambda: window.watch.state.n_ctx == 1024)
     composer.set_text("Hello")
     window.page.keep_draft()
@@ -560,10 +560,10 @@ def test_earlier_messages_can_be_left_out_where_a_chat_is_too_long(
     for text in ("first " * 300, "second " * 300):
         ask(qtbot, window, text)
     window.page.composer.set_text("third " * 100)
-    qtbot.waitUntil(lambda: "holds 1,024" in window.page.context_banner.text)
-    window.page.context_banner.action.click()
+    qtbot.waitUntil(lambda: "holds 1,024" in window.page.fit.banner.text)
+    window.page.fit.banner.action.click()
     ways(window)["Leave out earlier messages"].trigger()
-    assert window.page.context_banner.text == ""
+    assert window.page.fit.banner.text == ""
     ask(qtbot, window, "third")
     assert [message["content"][:6] for message in server.requests[-1]["messages"]] == ["third"]
     ask(qtbot, window, "fourth")

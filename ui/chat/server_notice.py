@@ -11,6 +11,7 @@ from ui.client.api import ServerState
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
 from ui.widgets.banner import Banner
+from ui.widgets.page_layout import Way
 
 
 class ServerNotice(QObject):
@@ -70,7 +71,7 @@ class ServerNotice(QObject):
             self._banner.say(" ".join(state.notices), "warning", again if state.left_out else None)
         self._told = told
 
-    def _way_out(self, model: str) -> tuple[str, Callable[[], object]]:
+    def _way_out(self, model: str) -> Way:
         if model and model == self.enlarged:
             return tr("Use the usual context"), lambda: self.usual_context_wanted.emit(model)
         return tr("Try again"), lambda: self._watch.load(model)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
 
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.language import day, tr
 from ui.widgets.banner import Banner
-from ui.widgets.page_layout import open_menu
+from ui.widgets.page_layout import Way, offer_ways
 
 
 class StorageNotice(QObject):
@@ -33,7 +32,7 @@ class StorageNotice(QObject):
             self._banner.hide()
             self.chats_changed.emit()
             return
-        way_out: tuple[str, Callable[[], object]] | None = None
+        way_out: Way | None = None
         if self._archive.damaged is not None:
             way_out = tr("Bring chats back…"), self._show_ways_back
         elif self._archive.is_in_memory:
@@ -42,16 +41,16 @@ class StorageNotice(QObject):
 
     def _show_ways_back(self) -> None:
         """Offer what can be done about a damaged file of chats."""
-        menu = QMenu(self._window)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         damaged, backup = self._archive.damaged, self._archive.backup
+        ways = list[Way]()
         if damaged is not None:
-            menu.addAction(tr("Save what can be read of it"), partial(self._bring_back, damaged))
+            ways.append((tr("Save what can be read of it"), partial(self._bring_back, damaged)))
         if backup is not None:
             made = day(backup.stat().st_mtime)
-            menu.addAction(tr("Take the chats of the backup of {day}", day=made), partial(self._bring_back, backup))
-        menu.addAction(tr("Start new, and keep the damaged file"), self._banner.hide)
-        open_menu(menu, self._banner.action)
+            words = tr("Take the chats of the backup of {day}", day=made)
+            ways.append((words, partial(self._bring_back, backup)))
+        ways.append((tr("Start new, and keep the damaged file"), self._banner.hide))
+        offer_ways(ways, self._banner.action, self._window)
 
     def _bring_back(self, source: Path) -> None:
         self._banner.say(tr("Reading the chats of {source}…", source=source), "plain", can_close=False)
