@@ -21,7 +21,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QMainWindow,
-    QSplitter,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -74,7 +73,7 @@ from ui.theme.icons import icon
 from ui.theme.layouts import fill
 from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
-from ui.theme.tokens import LINE, NARROW, SIDEBAR
+from ui.theme.tokens import NARROW, SIDEBAR
 from ui.widgets.growing_edit import model_files
 from ui.widgets.page_layout import announce
 from ui.widgets.toast import Toast
@@ -82,6 +81,7 @@ from ui.window.background import Background
 from ui.window.chat_panes import ChatPanes
 from ui.window.newcomer import Newcomer
 from ui.window.rail import PAGES, NavigationRail, named_pages
+from ui.window.sides import Sides
 from ui.window.storage_notice import StorageNotice
 from ui.window.tab_order import move_focus
 
@@ -133,9 +133,9 @@ class MainWindow(QMainWindow):
         self.server: ServerPage | None = None
         self.jobs: JobsPage | None = None
         self.settings: SettingsPage | None = None
-        self._chat, self._sides, self._pages = QWidget(), QSplitter(), QStackedWidget()
+        self._chat, self._pages = QWidget(), QStackedWidget()
+        self._sides = Sides(self.history, self.chats, self.tuning, appearance)
         self.toast = Toast(self._first.stack)  # above what is being written, however tall that is
-        self._wants_sidebar, self._is_narrow = True, False
         self._undo: Callable[[], object] | None = None  # the last deleting or archiving
         self._shown_page, self._is_quitting = "chat", False
         self.background = Background(self, self.kept, icon("stream", appearance.palette.accent, size=64))
@@ -158,18 +158,11 @@ class MainWindow(QMainWindow):
 
     def _lay_out(self) -> None:
         fill(QHBoxLayout(self._chat), self._sides, margins=0)
-        self._sides.setChildrenCollapsible(False)
-        self._sides.setHandleWidth(LINE)
-        for at, part in enumerate((self.history, self.chats, self.tuning)):
-            self._sides.addWidget(part)
-            self._sides.setStretchFactor(at, int(part is self.chats))
-        self._sides.handle(2).setEnabled(False)  # the settings are as wide as their text needs
         self._pages.addWidget(self._chat)
         beside = fill(QHBoxLayout(), self.rail, (self._pages, 1), spacing=0)
         middle = QWidget()
         fill(QVBoxLayout(middle), (beside, 1), self.speed_bar, spacing=0, margins=0)
         self.setCentralWidget(middle)
-        self.tuning.hide()
         self.rail.show_page("chat")
 
     def _connect_signals(self) -> None:
@@ -635,36 +628,19 @@ class MainWindow(QMainWindow):
 
     def toggle_sidebar(self) -> None:
         """Show or hide the chats."""
-        is_shown = self.history.isHidden()
-        self.history.setVisible(is_shown)
-        if self._is_narrow:
-            self.tuning.setVisible(self.tuning.isVisible() and not is_shown)
-        else:
-            self._wants_sidebar = is_shown
+        self._sides.toggle_history()
 
     def toggle_panel(self) -> None:
         """Show or hide the settings of the chat."""
-        is_shown = self.tuning.isHidden()
-        if is_shown and self._appearance.dress(self.tuning):  # before it takes its size
-            self.tuning.fit(self.width())
-        self.tuning.setVisible(is_shown)
-        if is_shown:
+        if self._sides.toggle_settings(self.width()):
             self.tuning.prompt.setFocus()
         else:
             self.page.composer.setFocus()
-        if self._is_narrow and is_shown:
-            self.history.hide()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """A narrow window shows the chat first; both sides stay one key away."""
+        """Show both sides where there is room."""
         super().resizeEvent(event)
-        self.tuning.fit(self.width())
-        was_narrow, self._is_narrow = self._is_narrow, self.width() < NARROW
-        if self._is_narrow and not was_narrow:
-            self.history.hide()
-            self.tuning.hide()
-        elif was_narrow and not self._is_narrow:
-            self.history.setVisible(self._wants_sidebar)
+        self._sides.fit(self.width())
 
     # What happened.
 
@@ -711,8 +687,7 @@ class MainWindow(QMainWindow):
 
     def _on_current(self, conversation: object) -> None:
         self.history.choose(self.desk.current.chat.id)
-        if self._is_narrow:
-            self.history.hide()
+        self._sides.uncover()
 
     def _on_deleted(self, title: str) -> None:
         self._offer_undo(tr("Chat deleted"), self.desk.undo_delete)
@@ -809,12 +784,12 @@ class MainWindow(QMainWindow):
         width = str(self.kept.value("sidebarWidth"))
         self.history.wanted_width = int(width) if width.isascii() and width.isdigit() else SIDEBAR
         self.kept.dress(self._appearance)
-        self._wants_sidebar = self.kept.is_on("sidebar", usually=True)
+        self._sides.wants_history = self.kept.is_on("sidebar", usually=True)
         # Qt keeps a list of one as the one.
         closed = self.kept.value("closedFolders")
         names = closed if isinstance(closed, list) else [closed] if closed else []
         self.history.model.closed = frozenset(str(name) for name in names)
-        self.history.setVisible(self._wants_sidebar and self.width() >= NARROW)
+        self.history.setVisible(self._sides.wants_history and self.width() >= NARROW)
 
     def quit(self) -> None:
         """Close the window for good, also where closing it leaves the app running."""
@@ -835,7 +810,7 @@ class MainWindow(QMainWindow):
         self.kept.keep("chat", first)
         self.kept.keep("chatBeside", others[0] if self.chats.is_two else "")
         self.kept.keep("geometry", self.saveGeometry())
-        self.kept.keep("sidebar", self._wants_sidebar)
+        self.kept.keep("sidebar", self._sides.wants_history)
         self.kept.keep("sidebarWidth", self.history.width())
         self.kept.keep("closedFolders", sorted(self.history.model.closed))
         self.tuning.take_typed()
