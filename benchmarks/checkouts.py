@@ -199,24 +199,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
         arguments, workloads = known[part]
         arguments = [*arguments, "--model", model, "--threads", str(n_threads), "--ctx", str(_N_CTX)]
         arguments += ["--parallel", str(_SLOTS), "--cache-disk", "0"]
-        ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
-        with tempfile.TemporaryDirectory() as folder:
-            homes = {name: Path(folder) / name for name in (first, CONTROL, *checkouts)}
-            for round_ in range(options.rounds):
-                with ExitStack() as stack:
-                    arms = {}
-                    for name, home in homes.items():
-                        if not home.exists() and name != first:
-                            # All servers use the calibration of the first, so that a lucky calibration favours none.
-                            (home / "cache").mkdir(parents=True)
-                            if (kept := homes[first] / "cache" / MEASURED_FILE).exists():
-                                shutil.copy(kept, home / "cache")
-                        arms[name] = CheckoutServer(checkouts.get(name, checkouts[first]), arguments, home)
-                        stack.callback(arms[name].stop)
-                    for workload, found in run_round(arms, workloads, round_).items():
-                        for name, ratio in found.items():
-                            ratios[workload, name].append(ratio)
-                        say(f"{part} {round_ + 1}/{options.rounds} {workload}: {found}")
+        ratios = _ratios(part, checkouts, arguments, workloads, options.rounds)
         for (workload, name), values in ratios.items():
             low, high = percentile(values, 0.25), percentile(values, 0.75)
             row = {"part": part, "workload": workload, "checkout": name, "rounds": len(values)}
@@ -226,6 +209,38 @@ def measure(options: argparse.Namespace) -> BenchReport:
             say(f"{part:8} {workload:22} {name:16} {median(values):.3f}  ({low:.3f} to {high:.3f})")
     report.summary = {f"{name}_vs_{first}_min": round(value, 3) for name, value in least.items()}
     return report
+
+
+def _ratios(
+    part: str, checkouts: dict[str, Path], arguments: list[str], workloads: Sequence[Workload], n_rounds: int
+) -> dict[tuple[str, str], list[float]]:
+    """Run the rounds of a part; return by workload and checkout what each round gave beside the first checkout."""
+    first = next(iter(checkouts))
+    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        homes = {name: Path(folder) / name for name in (first, CONTROL, *checkouts)}
+        for round_ in range(n_rounds):
+            with ExitStack() as stack:
+                arms = {}
+                for name, home in homes.items():
+                    _copy_calibration(homes[first], home)
+                    arms[name] = CheckoutServer(checkouts.get(name, checkouts[first]), arguments, home)
+                    stack.callback(arms[name].stop)
+                results = run_round(arms, workloads, round_)
+            for workload, found in results.items():
+                for name, ratio in found.items():
+                    ratios[workload, name].append(ratio)
+                say(f"{part} {round_ + 1}/{n_rounds} {workload}: {found}")
+    return ratios
+
+
+def _copy_calibration(first: Path, home: Path) -> None:
+    """Let a server that has no home yet use the calibration of the first, so that a lucky one favours none."""
+    kept = first / "cache" / MEASURED_FILE
+    if home != first and not home.exists():
+        (home / "cache").mkdir(parents=True)
+        if kept.exists():
+            shutil.copy(kept, home / "cache")
 
 
 if __name__ == "__main__":

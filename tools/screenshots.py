@@ -30,11 +30,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout
 
 from app.client.discovery import announce
-from app.client.server_process import new_api_key, own_folder, serve_command, serve_environment
+from app.client.server_process import new_api_key, serve_command, serve_environment
 from core.values.messages import Bottleneck, Snapshot
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import DownloadPhase, DownloadProgress
-from models.formatting.program import IN_WINDOW
+from models.formatting.program import IN_WINDOW, PROGRAM_FOLDER
 from models.library import requests as ask
 from models.library.values import Choosing, Download, MoveStep, SettingText
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, big_vocab_ember, cached, cached_file
@@ -599,7 +599,7 @@ def attachments(stage: Stage) -> None:
 def real_server(stage: Stage, *options: str) -> Iterator[PrivateServer]:
     """Serve the window with the real server and the bundled model."""
     key = new_api_key()
-    server = PrivateServer(serve_command(options), serve_environment(key), str(own_folder()))
+    server = PrivateServer(serve_command(options), serve_environment(key), str(PROGRAM_FOLDER))
     ServerLink(server, key, stage.api, stage.window.watch, stage.window.page.server_banner, stage.window).start()
     while stage.window.watch.state.phase != "ready":
         stage.wait(0.1)

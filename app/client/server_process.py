@@ -10,19 +10,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import IO
 
 from app.client.discovery import UNLISTED_VARIABLE
 from app.environment.exit_codes import ExitCode
 from core.values.errors import SlipstreamError
+from models.formatting.program import PROGRAM_FOLDER, with_our_modules
 
 API_KEY_VARIABLE = "SLIPSTREAM_API_KEY"
 READY_PREFIX = "SLIPSTREAM READY "
 # Variables that `serve` reads where a user starts it; a server for one caller is as that caller wants it.
 _OF_LLAMA_SERVER = ("LLAMA_ARG_", "LLAMA_API_KEY")
-_ROOT = Path(__file__).resolve().parents[2]
 _GRACE_SECONDS = 5.0  # to end politely, before it is killed
 _KEPT_LINES = 40  # of its stderr, more than any error takes
 _SHARED_CODES = (ExitCode.USAGE, ExitCode.SETUP_MISSING, ExitCode.MODEL)
@@ -40,7 +39,7 @@ class ServerStartFailed(SlipstreamError):
 
 
 def serve_command(options: Sequence[str] = ()) -> list[str]:
-    """Return the command line of a server for one caller; run it in ``own_folder()`` with ``serve_environment()``."""
+    """Return the command line of a server for one caller; run it in ``PROGRAM_FOLDER`` with ``serve_environment()``."""
     own = ["--host", "127.0.0.1", "--port", "0", "--announce", "--exit-with-stdin"]
     return [sys.executable, "-m", "app", "serve", *own, *options]
 
@@ -54,7 +53,7 @@ def serve_environment(api_key: str, *, listed: bool = False) -> dict[str, str]:
 
 
 def library_command() -> list[str]:
-    """Return the command line of the library's process, which runs behind a server in ``own_folder()``."""
+    """Return the command line of the library's process, which runs behind a server in ``PROGRAM_FOLDER``."""
     return [sys.executable, "-m", "app.library_service"]
 
 
@@ -63,11 +62,6 @@ def library_environment() -> dict[str, str]:
     environment = {**_environment(), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     environment.pop(API_KEY_VARIABLE, None)
     return environment
-
-
-def own_folder() -> Path:
-    """Return the folder to run our processes in: not the user's, whose modules are not ours."""
-    return _ROOT
 
 
 def new_api_key() -> str:
@@ -96,7 +90,7 @@ class ServerProcess:
             encoding="utf-8",
             errors="replace",
             env=serve_environment(self.api_key, listed=listed),
-            cwd=own_folder(),
+            cwd=PROGRAM_FOLDER,
             # Ctrl-C in a terminal reaches every process of the group: the caller decides what it means.
             start_new_session=sys.platform != "win32",
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
@@ -194,8 +188,7 @@ class ServerProcess:
 
 def _environment() -> dict[str, str]:
     """Return the environment in which our modules are found."""
-    path = os.pathsep.join(part for part in (str(_ROOT), os.environ.get("PYTHONPATH")) if part)
-    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+    return {**with_our_modules(os.environ), "PYTHONUNBUFFERED": "1"}
 
 
 def _lines(pipe: IO[str] | None) -> list[str] | IO[str]:

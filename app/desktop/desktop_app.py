@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.client.server_process import new_api_key, own_folder, serve_command, serve_environment
+from app.client.server_process import new_api_key, serve_command, serve_environment
 from app.environment.early_interrupts import EarlyInterrupts
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import config_folder, data_folder, make_private, runtime_folder
-from models.formatting.program import IN_WINDOW
+from models.formatting.program import IN_WINDOW, PROGRAM_FOLDER
 from ui.platform.display import WITHOUT_WINDOW, why_no_window
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyI
     window.show()
     key = new_api_key()
     options = window.kept.engine_in_use
-    server = PrivateServer(_serve(options), serve_environment(key, listed=True), str(own_folder()))
+    server = PrivateServer(_serve(options), serve_environment(key, listed=True), str(PROGRAM_FOLDER))
     link = ServerLink(server, key, api, window.watch, window.page.server_banner, is_recommended=not options)
     window.restart_wanted.connect(lambda options: link.restart(_serve(options), is_recommended=not options))
     link.recommended_wanted.connect(window.use_recommended_engine)

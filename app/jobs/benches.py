@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from models.formatting.program import PROGRAM_FOLDER
 
 
 def benches() -> dict[str, str]:
     """Return the benchmarks' names with a line about each; none where they are not installed."""
-    trees = {path.stem: ast.parse(path.read_bytes()) for path in sorted((ROOT / "benchmarks").glob("*.py"))}
+    trees = {path.stem: ast.parse(path.read_bytes()) for path in sorted((PROGRAM_FOLDER / "benchmarks").glob("*.py"))}
     return {name: _first_line(tree) for name, tree in trees.items() if _is_program(tree) and _reports(tree)}
 
 

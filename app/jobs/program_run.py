@@ -10,7 +10,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO, Any
 
 import psutil
@@ -19,9 +18,9 @@ from app.environment.exit_codes import ExitCode
 from app.environment.standard_streams import PROGRESS_AS_JSON
 from app.jobs.pair_test.pair_test import Cancelled
 from core.values.errors import SlipstreamError
+from models.formatting.program import PROGRAM_FOLDER
 from models.formatting.sentence import Sentence
 
-_ROOT = Path(__file__).resolve().parents[2]
 # Codes of runs that came to their end: what they found is in the report.
 _REPORTS = (ExitCode.OK, ExitCode.TEXT_CHANGED, ExitCode.SLOWER)
 _LAST_LINES = 20  # of what it says, for its error
@@ -73,7 +72,7 @@ class ProgramRun:
                 raise Cancelled(_STOPPED)
             self._process = subprocess.Popen(
                 self._command,
-                cwd=_ROOT,
+                cwd=PROGRAM_FOLDER,
                 env={**os.environ, PROGRESS_AS_JSON: "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from app.environment.paths import models_folder
 from app.jobs.quantise.job import QuantiseJob, remove_leftovers
@@ -177,13 +178,13 @@ class QuantiseService:
         self._change(number, QuantisePhase.DONE, done=done)
         self._arrived()
 
-    def _change(self, number: int, end: QuantisePhase | None = None, **changes: object) -> None:
+    def _change(self, number: int, end: QuantisePhase | None = None, **changes: Any) -> None:
         with self._lock:
             known = self._known.get(number)
             if known is not None:
                 if end is not None:
                     changes["progress"] = replace(known.progress, phase=end, eta=None)
-                self._known[number] = replace(known, **changes)  # type: ignore[arg-type]
+                self._known[number] = replace(known, **changes)
         self._notifier.note()
 
 

@@ -215,40 +215,40 @@ class Engine:
         leaders = leading_requests(running)
         todo, draft_seconds = self._plan(running, leaders)
         if not todo:
-            self._committed_at = self._ended_at = None
-            if self._images is not None and scheduler.running:
-                self._images.encoder.wait(_LONGEST_WAIT)
-            elif scheduler.waiting.size:
-                self.slots.wait_for_reads(_LONGEST_WAIT)
+            self._wait_for_work()
             return events
-        is_image = todo[0].sequence.image is not None
+        is_pause = todo[0].sequence.image is not None and todo[0].sequence.lane is not Lane.FAST
         planned, before = self._clock(), runner.seconds
 
         done = runner.run(todo, events)
         decode_seconds = runner.seconds - before
 
         reading = self._commit(done, began, decode_seconds, draft_seconds, events) if done else None
+        ended = self._clock()
         stats.n_steps += 1
         stats.plan += planned - began - draft_seconds
         stats.decode += decode_seconds
         stats.draft += draft_seconds
-        ended = self._clock()
         stats.total += ended - began
-        is_idle = not len(scheduler)
-        if reading is not None and reading.n_drafted and not reading.n_prefill and self.speculator is not None:
-            own_seconds = ended - began - decode_seconds - draft_seconds
-            self.speculator.learn_commit(own_seconds, reading.n_sampled, reading.n_sequences)
-        self._end_step(reading, began, ended, draft_seconds, is_idle=is_idle)
+        self._end_step(reading, began, ended, draft_seconds)
         if leaders is running:
             self._piggyback.stop()
-        elif is_image and todo[0].sequence.lane is not Lane.FAST:
+        elif is_pause:
             self._piggyback.book_pause(ended - began)
         elif done:
             self._piggyback.observe(done, began, ended, draft_seconds)
-        if is_idle:
+        if not len(scheduler):
             self._piggyback.stop()
             self._feedback.flush()
         return events
+
+    def _wait_for_work(self) -> None:
+        """Wait for the image or the part of a text without which no request can go on."""
+        self._committed_at = self._ended_at = None
+        if self._images is not None and self.scheduler.running:
+            self._images.encoder.wait(_LONGEST_WAIT)
+        elif self.scheduler.waiting.size:
+            self.slots.wait_for_reads(_LONGEST_WAIT)
 
     def _start(self, sequence: Sequence, events: list[RequestEvent], now: float) -> None:
         """Take in a request that has got a slot; the first time, report its start."""
@@ -333,15 +333,16 @@ class Engine:
         self.slots.after_step()
         return reading
 
-    def _end_step(
-        self, reading: StepReading | None, began: float, ended: float, draft_seconds: float, *, is_idle: bool
-    ) -> None:
-        """End a step: record its time if it was a plain one, and when it ended."""
+    def _end_step(self, reading: StepReading | None, began: float, ended: float, draft_seconds: float) -> None:
+        """End a step: learn what our own code took, and the time of a plain step; record when it ended."""
         if reading is not None and reading.n_rows == reading.n_sequences:
             since = began if self._ended_at is None else self._ended_at
             self.cost.plain.saw(reading.n_rows, reading.kv, ended - since - draft_seconds, reading.decode)
+        elif reading is not None and reading.n_drafted and not reading.n_prefill and self.speculator is not None:
+            own_seconds = ended - began - reading.decode - draft_seconds
+            self.speculator.learn_commit(own_seconds, reading.n_sampled, reading.n_sequences)
         self._ended_at = ended
-        if is_idle or reading is None:
+        if reading is None or not len(self.scheduler):
             self._committed_at = self._ended_at = None
 
     def _riding(self, leaders: StepPlan, running: list[Sequence]) -> StepPlan:

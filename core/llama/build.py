@@ -21,7 +21,7 @@ from pathlib import Path
 from core.process.child_process import run_module
 from core.values.engine_options import LlamaSystem
 from core.values.errors import SlipstreamError
-from models.formatting.program import PROGRAM, advice
+from models.formatting.program import PROGRAM, PROGRAM_FOLDER, advice
 from models.formatting.sentence import Sentence
 
 # What imports llama.cpp stays within functions: who starts the checks in a child process does not load it.
@@ -92,7 +92,7 @@ def _folders() -> Iterator[Path]:
 
 # Arguments of the module: run the checks in this process, and print what this build is.
 _CHILD, DESCRIBE = "--in-child", "--describe"
-_STARTER = Path(__file__).resolve().parents[2] / "models" / "starter" / "ember-q8_0.gguf"
+_STARTER = PROGRAM_FOLDER / "models" / "starter" / "ember-q8_0.gguf"
 # Seconds for all checks; they take about one.
 _SECONDS = 120
 # Structures are passed to C by value: sizes of another version would corrupt memory silently.

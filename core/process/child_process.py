@@ -14,8 +14,9 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
 from typing import IO, Any
+
+from models.formatting.program import with_our_modules
 
 _LENGTH = struct.Struct("<Q")
 # Bytes of one system call at most, and bytes that a read asks for at least.
@@ -99,7 +100,6 @@ WAITING = {
 """Environment of a process that computes."""
 
 
-_ROOT = Path(__file__).resolve().parents[2]
 # Until a child ignores signals, a Ctrl-C in the terminal must not reach it.
 _OWN_GROUP = None if sys.platform == "win32" else 0
 # Windows would open a console for it.
@@ -227,8 +227,7 @@ def _command(module: str, *arguments: str) -> list[str]:
 
 def _environment() -> dict[str, str]:
     """Return the environment of a child; what the user has set overrides WAITING."""
-    path = os.pathsep.join(part for part in (str(_ROOT), os.environ.get("PYTHONPATH")) if part)
-    return {**WAITING, **os.environ, "PYTHONPATH": path, "GGML_NO_BACKTRACE": "1"}
+    return {**WAITING, **with_our_modules(os.environ), "GGML_NO_BACKTRACE": "1"}
 
 
 def _start_all() -> None:

@@ -129,7 +129,7 @@ class GrammarCompiler:
             end_tokens = sorted(self._vocab.end_tokens)
             self._tokenizer = LLTokenizer(wrapper, n_vocab=self._vocab.n_tokens, eos_token=end_tokens)
         try:
-            grammar = self._source(constraint)
+            grammar = self._with_markers(constraint)
         except ValueError as error:
             raise _refused(constraint, str(error)) from error
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0, limits=_LIMITS)
@@ -147,8 +147,8 @@ class GrammarCompiler:
             raise _refused(constraint, begun.get_error())
         return matcher
 
-    def _source(self, constraint: Constraint) -> str:
-        """Return the grammar in llguidance's own form; raises ValueError."""
+    def _with_markers(self, constraint: Constraint) -> str:
+        """Return the grammar with the rules of its markers, and of the thoughts before it; raises ValueError."""
         body = _source(constraint)
         if constraint.markers:
             body = "\n".join([body, *self._rules(constraint.markers, body)])

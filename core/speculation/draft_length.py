@@ -1,9 +1,9 @@
 """How much to draft in a step: what it has room for, how long it may take, and what drafts are worth and cost. Pure.
 
-Drafting is worth what it yields beyond plain decoding: a drafted token is worth its chance of being accepted, and
-costs the time it adds to the step. ``rate`` (tokens per second) is what that time is worth elsewhere: maximising
-expected tokens minus rate times seconds, with the rate that decoding achieves anyway, maximises tokens per second in
-the long run (Dinkelbach's method for fractional programs, 1967).
+A drafted token is worth its chance of being accepted, and costs the time that it adds to the step. ``rate`` converts
+that time into tokens: it is the number of tokens per second that decoding achieves anyway. Maximising expected tokens
+minus rate times seconds maximises tokens per second in the long run (Dinkelbach's method for fractional programs,
+1967).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.proposer import DraftChain
 
-# A step that is beyond a lane's target without drafts may become longer by this factor with them.
+# If a step misses its lane's target even without drafts, drafts may make it longer by this factor.
 _SLACK = 1.25
-# Rows to look ahead: a step in the cost curve may make the first extra row dear and the next ones free.
+# Rows to look ahead: where the cost curve has a step, the first extra row is dear and the next ones are free.
 LOOKAHEAD = (1, 2, 4, 8)
 # Sums of chances are not exact.
 _ROUNDING = 1.0 - 1e-9
 
 
 class StepCapacity(NamedTuple):
-    """A step has ``n_rows`` rows anyway, which attend to ``kv`` tokens; drafts may add ``room`` rows.
+    """A step without drafts has ``n_rows`` rows, which attend to ``kv`` tokens; drafts may add ``room`` rows.
 
-    ``n_even`` sequences have to bring equally many rows (0: as many as each likes), unless a depth is fixed.
-    ``beside`` are requests that decode in the step and are not drafted for. The step should take at most ``target``
-    seconds, including what proposers read of long texts.
+    ``n_even`` sequences must bring equally many rows (0: any number each), unless a depth is fixed. ``beside`` are
+    requests that decode in the step and are not drafted for. The step should take at most ``target`` seconds, including
+    the reading of long texts by proposers.
     """
 
     n_rows: int
@@ -45,21 +45,21 @@ class StepCapacity(NamedTuple):
 
 
 def slack_seconds(target: float, plain_seconds: float) -> float:
-    """Return by how much a step of ``plain_seconds`` may become longer: up to its ``target``, and a little always."""
+    """Return the seconds by which drafts may lengthen a step: up to its ``target``, or by a quarter."""
     return max(target, _SLACK * plain_seconds) - plain_seconds
 
 
 class LatencyBound:
-    """Bounds a step by what each text gets from it: its seconds over the text's expected tokens, within the target.
+    """Bounds the seconds of a step per expected token of each text by the target of the text's lane.
 
-    So a text with a good draft may wait long for many tokens at once, and one without waits no longer for the drafts of
-    others than its lane allows.
+    So a text with a good draft may wait long for many tokens at once. A text without one does not wait longer for the
+    drafts of others than its lane allows.
     """
 
     def __init__(self, sequences: Collection[Sequence] = (), plain_seconds: float = 0.0) -> None:
         """``sequences`` share the step, which takes ``plain_seconds`` without drafts.
 
-        One alone waits for its own drafts only: what is worth drafting for it bounds that.
+        A single one has no bound: it only waits for its own drafts, which are as long as they pay.
         """
         slowest = _SLACK * plain_seconds
         sharing = sequences if len(sequences) > 1 else ()
@@ -67,11 +67,11 @@ class LatencyBound:
         self._least = min(self._limits.values(), default=math.inf)
 
     def limit_without(self, drafted: Collection[str]) -> float:
-        """Return the seconds that the step may take where it brings one token each to all but ``drafted``."""
+        """Return the seconds that the step may take if all but ``drafted`` get one token from it."""
         return min([seconds for name, seconds in self._limits.items() if name not in drafted], default=math.inf)
 
     def trim(self, count: int, candidates: Iterable[tuple[str, float]], seconds: Callable[[int], float]) -> int:
-        """Return how many of the first ``count`` drafted tokens can be verified with nobody waiting too long.
+        """Return how many of the first ``count`` drafted tokens can be verified within all limits.
 
         ``candidates`` are, in the order in which they are verified, the id of each token's request and its chance to be
         accepted; the step takes ``seconds`` with so many of them.
@@ -97,10 +97,10 @@ _UNBOUNDED = LatencyBound()
 
 
 class StepCost(NamedTuple):
-    """A step has ``n_rows`` rows anyway and room for ``room`` more; ``step_seconds`` predicts its time by its rows.
+    """A step without drafts has ``n_rows`` rows, and room for ``room`` more; ``step_seconds`` is its time by rows.
 
-    ``rate`` is what a second is worth elsewhere, in tokens. ``latency_bound`` is that of those who share the step.
-    They have waited ``spent`` seconds for drafts. ``n_even`` of them must bring equally many rows, 0: none must.
+    ``rate`` is the value of a second, in tokens. ``latency_bound`` is that of the requests that share the step. They
+    have waited ``spent`` seconds for drafts. ``n_even`` of them must bring equally many rows (0: any number each).
     """
 
     n_rows: int
@@ -112,13 +112,13 @@ class StepCost(NamedTuple):
     n_even: int = 0
 
     def within_latency(self, count: int, candidates: Iterable[tuple[str, float]]) -> int:
-        """Return how many of the first ``count`` drafted tokens can be verified with nobody waiting too long."""
+        """Return how many of the first ``count`` drafted tokens can be verified within the latency bound."""
         return self.latency_bound.trim(
             count, candidates, lambda rows: self.spent + self.step_seconds(self.n_rows + rows)
         )
 
     def within(self, seconds: float) -> StepCost:
-        """Return the cost of a step with room for only so many rows that it takes ``seconds`` at most."""
+        """Return the cost of the step with less room, so that it takes at most ``seconds``."""
         n_rows = self.rows_within(seconds, self.room)
         return self if n_rows == self.room else self._replace(room=n_rows)
 
@@ -129,7 +129,7 @@ class StepCost(NamedTuple):
         return bisect_right(range(1, most), seconds, key=lambda rows: self.step_seconds(self.n_rows + rows))
 
     def shared_by(self, n_alike: int) -> StepCost:
-        """Return the cost for each of ``n_alike`` texts that share the step and draft as much."""
+        """Return the cost for one of ``n_alike`` texts that share the step and draft equally much."""
         n_rows, step_seconds = self.n_rows, self.step_seconds
         before = step_seconds(n_rows)
 
@@ -139,9 +139,9 @@ class StepCost(NamedTuple):
         return self._replace(step_seconds=share)
 
     def row_price(self) -> float:
-        """Return what a further row costs at least, in tokens: no token with a lower chance is worth verifying.
+        """Return the least cost of a further row, in tokens: a token with a lower chance is not worth verifying.
 
-        On a CPU the second row may cost more than the tenth.
+        It is the least over several rows, because on a CPU the second row may cost more than the tenth.
         """
         points = [(count, self.step_seconds(self.n_rows + count)) for count in (0, *LOOKAHEAD)]
         return self.rate * min(
@@ -149,15 +149,15 @@ class StepCost(NamedTuple):
         )
 
     def with_rows(self, n_taken: int) -> StepCost:
-        """Return the cost of a step in which ``n_taken`` further rows are taken."""
+        """Return the cost of the step with ``n_taken`` more rows."""
         return self._replace(n_rows=self.n_rows + n_taken, room=self.room - n_taken)
 
 
 class GrowthCandidate(NamedTuple):
     """A chain that could grow: the chance that it is accepted so far, and the chance that its next token is right.
 
-    ``loss`` is what a rejection costs, in tokens: not 0 where rows have to be evaluated again then. ``rival`` is what a
-    draft is worth that has been found already, and that the chain would replace, in tokens.
+    ``loss`` is the cost of a rejection, in tokens: above 0 if rows have to be evaluated again then. ``rival`` is the
+    worth of the free draft that the chain would replace, in tokens.
     """
 
     reach: float
@@ -183,13 +183,13 @@ def round_value(
     """Return what growing the most promising chains by one token (or more) is worth.
 
     ``candidates`` come most promising first, ``cost`` is that of the step without them. ``round_seconds`` is the
-    drafting time of one round by its number of chains, ``first_seconds`` what the next round costs beyond that by the
-    number of the first chains that are in it; it is asked only where that decides. Where texts must bring equally many
-    rows, all chains grow or none.
+    drafting time of one round by its number of chains. ``first_seconds`` is the additional time of the next round, by
+    how many of the first chains are in it; it is asked only if it decides. If texts must bring equally many rows, all
+    chains grow or none.
 
-    A drafted token comes with evidence of whether it is right, and what is not worth it then is not verified. So
-    drafting is worth more than a draft whose length is fixed before: the value of information (Howard 1966).
-    ``resolution`` is how much of that is told, between nothing and everything, see ``AcceptanceTable.resolution``.
+    A drafted token comes with evidence of whether it is right, and is verified only if that still pays. So drafting is
+    worth more than a draft of a fixed length: the value of information (Howard 1966). ``resolution`` is how much the
+    evidence tells, from 0 for nothing to 1 for everything (``AcceptanceTable.resolution``).
     """
     best_worth, best_chains = 0.0, 0
     n_rows, rate, step_seconds = cost.n_rows, cost.rate, cost.step_seconds
@@ -214,23 +214,23 @@ def round_value(
 
 
 def _worth_unseen(chosen: Series[GrowthCandidate], depths: list[tuple[int, float]], spent: float) -> float:
-    """Return what chains are worth, in tokens, of which nobody knows which tokens are right before they are verified.
+    """Return the worth of chains, in tokens, if nothing tells which tokens are right before they are verified.
 
-    ``depths`` are by how many tokens each may grow, and what verifying those costs; a round costs ``spent``. After one
-    the drafts may be left as they are.
+    ``depths`` are pairs of the tokens by which each may grow, and the cost of verifying those. A round costs
+    ``spent``. After one round the drafts may also stay as they were.
     """
     worths = [sum([_gain(one, depth) for one in chosen]) - rows - depth * spent for depth, rows in depths]
     return max(max(worths) - sum([one.rival for one in chosen]), -spent)
 
 
 def _worth_seen(chosen: Series[GrowthCandidate], depths: list[tuple[int, float]], spent: float) -> float:
-    """Return what chains are worth, in tokens, if each round shows which tokens are right: only those are verified.
+    """Return the worth of chains, in tokens, if each round shows which tokens are right, so only those are verified.
 
-    Several are taken to go wrong at the same depth. Arguments as for ``_worth_unseen``.
+    Several chains are assumed to go wrong at the same depth. Arguments as for ``_worth_unseen``.
     """
     reach = sum([one.reach for one in chosen])
     next_rate = sum([one.reach * one.next_rate for one in chosen]) / reach
-    # The chance that all are right so far is that of the next round as well.
+    # The next round is made only if all tokens so far are right.
     chance, n_rounds, drafted, worth = 1.0, 0.0, 0, 0.0
     most = sum([one.rival for one in chosen])
     for depth, rows in depths:
@@ -246,9 +246,9 @@ def _worth_seen(chosen: Series[GrowthCandidate], depths: list[tuple[int, float]]
 
 
 def _gain(candidate: GrowthCandidate, depth: int) -> float:
-    """Return the expected accepted tokens of the next ``depth`` ones, if each is right with the same chance.
+    """Return the expected accepted tokens among the next ``depth``, if each is right with the same chance.
 
-    The chance that one of them is rejected is what the chance of reaching the end has lost.
+    The cost of a rejection is subtracted, times the chance that one of them is rejected.
     """
     gain, chance = 0.0, candidate.reach
     for _ in range(depth):
@@ -258,10 +258,10 @@ def _gain(candidate: GrowthCandidate, depth: int) -> float:
 
 
 def charged(reaches: Series[float], first: float, loss: Callable[[int], float]) -> list[float]:
-    """Return what each token of a chain is worth where rejections cost something: in tokens, summed up to any depth.
+    """Return the worth of each token of a chain, in tokens, if rejections have a cost. Their sum is that of the chain.
 
     ``reaches`` are the chances that each is accepted, ``first`` is the cost of verifying any, ``loss(depth)`` that of
-    a rejection at a depth counted from 1. The chain stops at a depth as often as the chance drops there.
+    a rejection at a depth counted from 1. A rejection at a depth is as likely as the drop of the chance there.
     """
     before, worths = 1.0, []
     for depth, reach in enumerate(reaches, 1):
@@ -271,12 +271,12 @@ def charged(reaches: Series[float], first: float, loss: Callable[[int], float]) 
 
 
 def with_time_saved(reaches: Series[float], cost: StepCost, speedup: float, end_rate: float) -> list[float]:
-    """Return what each token of a chain that costs nothing promises with the time that it saves later, in tokens.
+    """Return the worth of each token of a free chain, in tokens, including the time that it saves in later steps.
 
-    ``rate`` takes it that a text goes on ``speedup`` times as fast as plain decoding whatever is drafted now. But what
-    is right and not drafted now has to come in later steps, each of which costs what it costs: near a text's end that
-    is all there is to come. So what each place of the chain still owes is worked out from its end backwards (Bellman
-    1957). ``reaches`` are the chances that each token is accepted; behind the last the text ends with ``end_rate``.
+    ``rate`` assumes that a text goes on at ``speedup`` times plain decoding, whatever is drafted now. But a right token
+    that is not drafted now costs time in a later step, and near a text's end there is little else to come. So the cost
+    of what is left is computed from each place of the chain, from its end backwards (Bellman 1957). ``reaches`` are the
+    chances that each token is accepted; behind the last one the text ends with chance ``end_rate``.
     """
     size, before = len(reaches), cost.step_seconds(cost.n_rows)
     prices = [
@@ -308,7 +308,7 @@ def best_cut(gains: Series[float], cost: StepCost) -> int:
 
 
 def keep_what_pays(chains: list[DraftChain], cost: StepCost, gains_of: Callable[[DraftChain], list[float]]) -> None:
-    """Keep the drafted tokens that pay, over all chains; ``gains_of`` says what verifying each promises, in tokens."""
+    """Keep the drafted tokens that pay, over all chains; ``gains_of`` returns the gain of verifying each, in tokens."""
     tokens = sorted(
         (
             (reach / chain.caution, -depth, chain, gain)
@@ -327,7 +327,7 @@ def keep_what_pays(chains: list[DraftChain], cost: StepCost, gains_of: Callable[
 
 
 def keep_evenly(chains: list[DraftChain], cost: StepCost, gains_of: Callable[[DraftChain], list[float]]) -> None:
-    """Keep equally many tokens of each chain, as many as pay; none where one of ``cost.n_even`` texts has no chain.
+    """Keep equally many tokens of each chain, as many as pay; none if one of ``cost.n_even`` texts has no chain.
 
     Of models with a recurrent state llama.cpp evaluates sequences with different numbers of rows one after the other
     (``llama_batch_allocr::split_equal``): a row more for one of them is another pass over the weights.

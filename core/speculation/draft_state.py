@@ -10,45 +10,46 @@ from typing import NamedTuple
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.proposer import CostlyProposer, DraftChain, Proposer, SequenceAcceptance
 
-# A proposer is first tried after so many verified tokens without a draft of its own.
+# A proposer is first probed after this many verified tokens without a draft of its own.
 FIRST_PROBE = 8
-# Where a proposer has failed, it is asked again after so many tokens, twice as many each time.
+# After a failure a proposer is left alone for this many tokens, each time for twice as many.
 _FIRST_PAUSE, _LONGEST_PAUSE = 8, 512
-# A draft of n-grams has at most so many tokens, or this many times as many as were right in the text's last one: only
-# that tells a text that is copied from one that is copied with changes before many wrong tokens were verified.
+# A draft of n-grams has at most _NGRAM_LIMIT tokens, or _NGRAM_GROWTH times as many as were right in the text's last
+# one. So a text that is copied with changes does not cost many wrong tokens before the changes show.
 _NGRAM_LIMIT, _NGRAM_GROWTH = 8, 2
-# A new sequence starts with the speed-up of others, which counts as so many steps; each step fades by this factor.
+# A new sequence starts with the speed-up of others, which counts as _FIRST_STEPS steps; each step fades by _FADE.
 _FIRST_STEPS, _FADE = 2.0, 0.9
 # A proposer may cost at most this share of the time that was spent decoding.
 _RISK_SHARE = 0.015
-# Beyond that, only what is worth so many times its cost, and so many times more for each further such share.
+# Beyond that, a draft must be worth _CAUTION times its cost, and _MORE_CAUTION times more for each further such share,
+# up to _MOST_CAUTION times.
 _CAUTION, _MORE_CAUTION, _MOST_CAUTION = 1.3, 4.0, 100.0
-# Old bookings fade whenever this share of the memory has passed: to fade in each step would cost too much.
+# Old bookings fade each time this share of _MEMORY has passed: fading in each step would take too long.
 _FADED_AT_ONCE = 0.01
-# A step that took more than this many times the plain one met a suspended machine or a jump of the clock: drafting
-# never costs that much, and must not be forbidden for it.
+# A step is charged at most this many times a plain one. Drafting never costs more: the machine was suspended, or the
+# clock has jumped.
 HICCUP = 8.0
-# What was won and lost fades within so many seconds of decoding: so old gains do not pay for long losses, nor do old
-# losses forbid what pays now.
+# Gains and losses fade within this many seconds of decoding. So old gains do not pay for long losses, and old losses
+# do not forbid drafts that pay now.
 _MEMORY = 20.0
-_START_MEAN = 0.6
-# How much the speed-up of one text says about the next.
+_START_MEAN = 0.6  # expected acceptance of a proposer that was never used
+# The most weight of one text in the speed-up that the next one starts with.
 _MOST_SPEEDUP_WEIGHT = 0.3
-# Steps to wait for a kind of proposer that there is none of: more than any text has.
+# Steps to wait for a kind of proposer that this engine lacks: more than any text has.
 _FOR_EVER = 1 << 40
-# What our own code takes is a mean in which the latest time has this weight. Where nothing is drafted none is measured:
-# then it fades, so that a busy moment does not forbid drafts for ever.
+# Weight of the latest measurement in the mean time of our own code. While nothing is drafted, nothing is measured:
+# then the mean fades by _OWN_FADE, so that one busy moment does not forbid drafts for ever.
 _OWN_WEIGHT, _OWN_FADE = 0.1, 0.99
-# Where paid drafting promises nothing, it is considered anew every so many steps, or later where steps are short.
+# While paid drafting promises nothing, it is considered every SHORT_REST steps, or more rarely if steps are short.
 SHORT_REST = 8
 
 
 class RiskBudget:
-    """Each proposer may only be tried while what it lost, on all texts, stays a small share of the decoding time.
+    """Bounds what each proposer may lose, on all texts, to a small share of the decoding time.
 
-    Booked is what plain decoding takes for the tokens that came beyond plain ones, less what drafts for them took
-    (seconds). What one proposer has won is not there for another to lose. Nor does what it has won for texts that each
-    draft as they like pay for losses where ``n_even`` texts must draft alike: each such number has its own account.
+    A gain is the seconds that plain decoding takes for the additional tokens, minus the seconds that drafting them
+    took. Each proposer has a balance of its own. It also has one for each number ``n_even`` of texts that must draft
+    equally many tokens, so that gains of free texts do not pay for losses of those.
     """
 
     def __init__(self, credit: float) -> None:
@@ -70,8 +71,8 @@ class RiskBudget:
     def required_return(self, proposer: str) -> float:
         """Return how many times its cost a draft must be worth: 1 while no more was lost than may be risked.
 
-        Beyond that the predictions were wrong: steps with drafts take longer here than their rows say, or tokens are
-        right less often than expected. However wrong they are, caution grows until the loss stays where it is.
+        Beyond that the predictions were wrong: steps with drafts take longer than predicted, or tokens are right less
+        often. The return grows with the loss until the loss grows no more.
         """
         over = -self.balance(proposer) / max(self._allowance, 1e-9)
         if over <= 1.0:
@@ -79,7 +80,7 @@ class RiskBudget:
         return min(_CAUTION * math.pow(_MORE_CAUTION, min(over, _MOST_CAUTION) - 1.0), _MOST_CAUTION)
 
     def book(self, proposer: str, seconds: float) -> None:
-        """Add what a proposer has won, or lost where it is negative."""
+        """Add the seconds that a proposer has won; negative ones are lost."""
         self._balances[proposer, self.n_even] = self.balance(proposer) + seconds
 
     def add_elapsed(self, seconds: float) -> None:
@@ -101,10 +102,10 @@ class RiskBudget:
 
 @dataclass(slots=True)
 class ProposerRecord:
-    """What is known of one proposer on one text: how often it is right, when it was tried, and what it owes.
+    """One proposer on one text: how often it is right, when it was tried, and the seconds that it owes.
 
-    ``tried_at`` and ``resumes_at``, where it has failed, count the text's verified tokens; below 0: in a text before.
-    ``debt`` are the seconds in which it has read the text that are not booked yet: they pay over the whole reply.
+    ``tried_at`` and, after a failure, ``resumes_at`` count the text's verified tokens; below 0 it was in an earlier
+    text. ``debt`` are seconds of reading the text that are not booked yet: they are spread over the whole reply.
     """
 
     acceptance: SequenceAcceptance
@@ -117,38 +118,38 @@ class ProposerRecord:
     def fail(self, n_verified: int) -> None:
         """The proposer failed: leave it alone for a while, longer each time."""
         self._pause = min(2 * self._pause or _FIRST_PAUSE, _LONGEST_PAUSE)
-        # By then it may draft where that promises something. To learn whether it does has time.
+        # From then on it may draft; the next probe is an interval later.
         self.resumes_at = self.tried_at = n_verified + self._pause
 
 
 @dataclass(slots=True)
 class Backoff:
-    """For how many steps something is not considered: ever more each time that it came to nothing, up to a limit."""
+    """The steps for which something is not considered: about twice as many each time it was useless."""
 
     n_left: int = 0
     length: int = 0
 
     def back_off(self, longest: int) -> None:
-        """It came to nothing: wait about twice as many steps as the last time, at most ``longest``."""
+        """It was useless: wait about twice as many steps as the last time, at most ``longest``."""
         self.length = min(2 * self.length + 1, longest)
         self.n_left = self.length
 
     def reset(self) -> None:
-        """It came to something: consider it in each step."""
+        """It was of use: consider it in each step."""
         self.n_left = self.length = 0
 
 
 @dataclass(slots=True)
 class OwnTime:
-    """The seconds that our own code takes, beyond what is predicted of it, by the latest times.
+    """The mean seconds of our own code beyond its prediction.
 
-    In short steps they decide whether drafts pay: around a round of 0.1 ms our own code takes as long again.
+    In short steps they decide whether drafts pay: for a round of 0.1 ms our own code takes as long again.
     """
 
     seconds: float = 0.0
 
     def learn(self, taken: float, most: float) -> None:
-        """It took so many seconds; more than ``most`` was chance."""
+        """Learn from ``taken`` seconds, counted up to ``most``: the rest was chance."""
         self.seconds += _OWN_WEIGHT * (min(max(taken, 0.0), most) - self.seconds)
 
     def fade(self) -> None:
@@ -160,10 +161,10 @@ class OwnTime:
 class DraftState:
     """What speculation knows of one sequence; ``records`` are by proposer.
 
-    ``speedup`` is how many times as fast as plain decoding its text has come lately: where a story comes three times as
-    fast, time is worth three times as much as in code of which little can be guessed. Free drafts (n-grams) and paid
-    proposers back off on their own; in the last ``n_rested`` steps neither was considered. ``drafted_by`` names who
-    drafted last. A draft of n-grams may have ``ngram_limit`` tokens.
+    ``speedup`` is the latest speed of its text relative to plain decoding. In a story that comes three times as fast,
+    a second is worth three times as many tokens as in code of which little can be guessed. Free drafts (n-grams) and
+    paid proposers back off separately; in the last ``n_rested`` steps neither was considered. ``drafted_by`` names the
+    last proposer. A draft of n-grams may have ``ngram_limit`` tokens.
     """
 
     records: dict[str, ProposerRecord]
@@ -178,20 +179,20 @@ class DraftState:
     _spent: float = 0.0
 
     def learn_ngram(self, n_accepted: int) -> None:
-        """So many tokens of a draft of n-grams were right."""
+        """Learn from a draft of n-grams with ``n_accepted`` right tokens."""
         self.ngram_limit = max(_NGRAM_LIMIT, _NGRAM_GROWTH * n_accepted)
 
     @property
     def is_backing_off(self) -> bool:
-        """True where nobody is to be asked what to draft in the next step."""
-        return self.ngram_backoff.n_left > 0 < self.paid_backoff.n_left
+        """True if no proposer is asked in the next step."""
+        return self.ngram_backoff.n_left > 0 and self.paid_backoff.n_left > 0
 
     def learn_speed(self, n_new: int, plain_step: float, spent: float) -> None:
-        """A step of ``spent`` seconds brought this text ``n_new`` tokens, each of which is a plain step otherwise."""
+        """Learn from a step of ``spent`` seconds that gave this text ``n_new`` tokens, ``plain_step`` seconds each."""
         self._add(_FADE, plain_step * n_new, min(spent, HICCUP * plain_step), plain_step)
 
     def settle_backoff(self, plain_step: float) -> None:
-        """Learn from the steps in which nobody was asked: they were plain ones."""
+        """Learn from the steps in which no proposer was asked, all of them plain ones."""
         if self.n_rested:
             kept = _FADE**self.n_rested
             seconds = plain_step * (1.0 - kept) / (1.0 - _FADE)
@@ -207,7 +208,7 @@ class DraftState:
 
 
 class DraftingTime(NamedTuple):
-    """Seconds that a proposer took for a text, which would not have been spent without drafts."""
+    """Seconds that a proposer took for a text."""
 
     state: DraftState
     proposer: str
@@ -215,19 +216,19 @@ class DraftingTime(NamedTuple):
 
 
 class DraftStates:
-    """A state for each sequence, ``by_id`` of its request; it begins with what those before it have shown."""
+    """A state for each sequence, ``by_id`` of its request; it begins with what was learnt from earlier ones."""
 
     def __init__(
         self, proposers: Series[Proposer], paid: Series[CostlyProposer], credit: float, *, has_ngrams: bool
     ) -> None:
-        """``paid`` are those of ``proposers`` that take time. Each may lose ``credit`` seconds first."""
+        """``paid`` are those of ``proposers`` that take time. Each may lose ``credit`` seconds before it wins any."""
         self.by_id: dict[str, DraftState] = {}
         self.budget = RiskBudget(credit)
         self.longest_rest = SHORT_REST
         self._proposers = tuple(proposers)
         self._paid = tuple(paid)
         self._has_ngrams = has_ngrams
-        # Of texts before: a mean for each proposer, and when it was tried.
+        # From earlier texts, by proposer: its mean acceptance, and ``tried_at`` and ``interval`` of its record.
         self._known = {proposer.name: (_START_MEAN, 0, FIRST_PROBE) for proposer in self._proposers}
         self._speedup = 1.0
         self._paid_backoff, self._ngram_backoff_length = Backoff(), 0
@@ -242,7 +243,7 @@ class DraftStates:
         )
 
     def forget(self, sequence: Sequence) -> None:
-        """End a sequence's state; what it taught stays."""
+        """Drop a sequence's state. What was learnt from it stays."""
         state = self.by_id.pop(sequence.id)
         weight = min(_MOST_SPEEDUP_WEIGHT, state.n_verified / 100.0)
         self._speedup += weight * (state.speedup - self._speedup)
@@ -251,11 +252,11 @@ class DraftStates:
             self.budget.book(name, -record.debt)
             mean, seen = self._known[name][0], record.acceptance
             mean += min(0.5, seen.n_seen / 100.0) * (seen.mean - mean)
-            # The wait for the next probe goes on in the next text. A failure concerns this one alone.
+            # The wait for the next probe goes on in the next text. A failure counts for this text only.
             self._known[name] = mean, record.tried_at - state.n_verified, record.interval
 
     def begin_step(self, sequences: list[Sequence]) -> bool:
-        """A step begins: return whether there is a sequence for which to consider paid drafting."""
+        """Count a step; return whether paid drafting is to be considered for any of the sequences."""
         is_awake = False
         for sequence in sequences:
             state = self.by_id[sequence.id]
@@ -268,7 +269,7 @@ class DraftStates:
         return is_awake
 
     def skip_steps(self, sequences: list[Sequence]) -> int:
-        """Return for how many further steps nobody is to be asked; they are taken off everybody's wait at once."""
+        """Return for how many further steps no proposer is asked; subtract them from all waits at once."""
         states = [self.by_id[sequence.id] for sequence in sequences]
         waits = [wait for state in states for wait in (state.ngram_backoff, state.paid_backoff)]
         n_steps = max(min([wait.n_left for wait in waits]) - 1, 0)
@@ -277,30 +278,30 @@ class DraftStates:
         return n_steps
 
     def due_for_ngrams(self, sequences: list[Sequence]) -> list[Sequence]:
-        """Return those for whom to look for n-grams."""
+        """Return the sequences for which to look for n-grams."""
         return [sequence for sequence in sequences if not self.by_id[sequence.id].ngram_backoff.n_left]
 
     def due_for_paid(self, sequences: list[Sequence]) -> list[Sequence]:
-        """Return those for whom to consider paid drafting."""
+        """Return the sequences for which to consider paid drafting."""
         return [sequence for sequence in sequences if not self.by_id[sequence.id].paid_backoff.n_left]
 
     def fail(self, sequence: Sequence, proposer: Proposer) -> None:
-        """A proposer could not do its work for a sequence."""
+        """A proposer has failed for a sequence."""
         state = self.by_id[sequence.id]
         state.records[proposer.name].fail(state.n_verified)
 
     def can_ask(self, proposer: Proposer, sequence: Sequence) -> bool:
-        """Return whether a proposer is to be asked about a sequence: not soon after it has failed there."""
+        """Return whether a proposer may be asked about a sequence: not soon after it has failed there."""
         state = self.by_id[sequence.id]
         return state.n_verified >= state.records[proposer.name].resumes_at
 
     def chain(self, sequence: Sequence, proposer: Proposer) -> DraftChain:
-        """Return an empty chain; its caution is by what the proposer has lost."""
+        """Return an empty chain, with the caution that the proposer's losses demand."""
         acceptance = self.by_id[sequence.id].records[proposer.name].acceptance
         return DraftChain(sequence, proposer, acceptance, caution=self.budget.required_return(proposer.name))
 
     def collect_samples(self) -> None:
-        """Learn what proposers have seen in passing."""
+        """Learn from what proposers have seen while they read along."""
         for proposer in self._proposers:
             for sequence_id, evidence, was_right in proposer.take_samples():
                 state = self.by_id.get(sequence_id)

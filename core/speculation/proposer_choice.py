@@ -22,21 +22,21 @@ from core.speculation.proposers.free_proposers import GrammarProposer, NgramProp
 from core.speculation.proposers.proposer import CostlyProposer, DraftChain, DraftFailed, Proposer
 from core.values.engine_options import MAX_DRAFT_DEPTH
 
-# What a round takes beyond its proposer's prediction counts as so many times that at most: the rest was chance.
+# The time of a round beyond its prediction is capped at this many times the prediction: the rest was chance.
 _MOST_OVERHEAD = 3.0
-# What reading a sequence costs a proposer is spread over the steps that are likely still to come: a reply of
-# usual length, at so many tokens a step.
+# A proposer's time for reading a text is spread over the steps that are likely still to come: those of a reply of usual
+# length (tokens; a moving average with this weight), at _TOKENS_PER_STEP tokens a step.
 _USUAL_REPLY, _REPLY_WEIGHT = 128.0, 0.1
 _TOKENS_PER_STEP = 3.0
 
 
 class DraftGrowth:
-    """Asks proposers for tokens and puts them behind drafts.
+    """Asks proposers for tokens and appends them to drafts.
 
-    ``spent`` is what paid proposers took since it was last set to 0 (seconds), and ``times`` who took it for whom.
-    ``reading_seconds`` is what the step leaves for reading texts that they are far behind in. A free draft whose chance
-    is below ``least_reach`` stops growing; others grow while another round promises something. ``round_overhead`` is
-    what a round takes beyond what its proposer predicts.
+    ``spent`` is the time of paid proposers since it was last set to 0 (seconds), and ``times`` that of each for each
+    text. ``reading_seconds`` is the time in the step for reading texts of which they have read little. A free draft
+    stops growing when its chance is below ``least_reach``; others grow while another round promises a gain.
+    ``round_overhead`` is the time of a round beyond its proposer's prediction.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class DraftGrowth:
     ) -> None:
         """Drafts get ``most`` tokens and texts ``n_ctx``.
 
-        Nothing is drafted beyond one of ``end_tokens``. ``checkpoints`` is asked what rejections cost, None: nothing.
-        ``states`` are told where a proposer fails.
+        Nothing is drafted beyond one of ``end_tokens``. ``checkpoints`` says what rejections cost (None: nothing).
+        ``states`` record a proposer's failures.
         """
         self.spent = self.reading_seconds = self.least_reach = 0.0
         self.times: list[DraftingTime] = []
@@ -76,9 +76,9 @@ class DraftGrowth:
     # -- by what pays -------------------------------------------------------------------------------------------
 
     def expected_gain(self, proposer: CostlyProposer, chain: DraftChain, cost: StepCost, n_alike: int = 1) -> float:
-        """Return what a proposer can be expected to be worth on a sequence, in tokens.
+        """Return the expected gain of a proposer on a sequence, in tokens.
 
-        Of ``n_alike`` texts that could all be drafted for, one alone may not be worth a round that all share.
+        If a round does not pay for this sequence alone, it may pay when ``n_alike`` texts share it.
         """
         cost = cost._replace(room=MAX_DRAFT_DEPTH)
         alone = self._round_value(proposer, [chain], cost).worth
@@ -89,7 +89,7 @@ class DraftGrowth:
     def _round_value(
         self, proposer: CostlyProposer, chains: list[DraftChain], cost: StepCost, n_alike: int = 1
     ) -> RoundValue:
-        """Return what another round is worth. Each chain stands for ``n_alike``, with which it shares the round."""
+        """Return the value of another round. Each chain stands for ``n_alike`` ones, with which it shares the round."""
         late: list[float] = []
 
         def first(n_chains: int) -> float:
@@ -111,7 +111,7 @@ class DraftGrowth:
         return round_value(candidates, cost, round_seconds, first, proposer.table.resolution)
 
     def gains(self, chain: DraftChain, rate: float) -> list[float]:
-        """Return what verifying each token of a chain promises, in tokens."""
+        """Return the expected gain of verifying each token of a chain, in tokens."""
         checkpoints, n_replay, caution = self._checkpoints, chain.sequence.n_replay, chain.caution
         reach = chain.reach if caution == 1.0 else [chance / caution for chance in chain.reach]
         if checkpoints is None:
@@ -120,9 +120,9 @@ class DraftGrowth:
         return charged(reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
 
     def final_gains(self, chain: DraftChain, cost: StepCost) -> list[float]:
-        """As ``gains``, where nothing else can be drafted for the sequence in this step.
+        """As ``gains``, for the draft that was chosen for the sequence in this step.
 
-        What was found for nothing can be found again in the next one; what was paid for would be lost.
+        A free draft can be found again in the next step; the time of a paid one would be lost.
         """
         gains = self.gains(chain, cost.rate)
         if self._checkpoints is not None or isinstance(chain.proposer, CostlyProposer):
@@ -134,7 +134,7 @@ class DraftGrowth:
         return with_time_saved(gains, cost, self._states.by_id[sequence.id].speedup, end_rate)
 
     def grow(self, proposer: CostlyProposer, chains: list[DraftChain], cost: StepCost) -> None:
-        """Let chains grow where it promises most, while it pays; with ``cost.n_even`` all grow or none."""
+        """Let the most promising chains grow while that pays; with ``cost.n_even`` all grow or none."""
         began, spent_before, n_rounds, predicted = self._clock(), self.spent, 0, 0.0
         for _ in range(MAX_DRAFT_DEPTH):
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
@@ -146,14 +146,14 @@ class DraftGrowth:
             grown = live[:n_chains]
             self.extend(proposer, [chain for chain in grown if chain.tokens or self._has_caught_up(proposer, chain)])
             n_rounds += 1
-            # The first round also reads what a proposer has not read yet.
+            # The first round also reads tokens that the proposer has not read yet.
             predicted += proposer.round_seconds(n_chains) if n_rounds > 1 else self.spent - spent_before
         if n_rounds:
             most = _MOST_OVERHEAD * proposer.round_seconds(len(chains))
             self.round_overhead.learn((self._clock() - began - predicted) / n_rounds, most)
 
     def _late(self, proposer: CostlyProposer, sequences: list[Sequence]) -> float:
-        """Return this step's part of the seconds that a proposer needs to read what it has not read yet."""
+        """Return this step's part of the seconds that a proposer needs to catch up with the sequences."""
         n_behind = sum(proposer.n_unread(sequence) - 1 for sequence in sequences)
         if n_behind <= 0:
             return 0.0
@@ -165,7 +165,7 @@ class DraftGrowth:
         return min(self._usual_reply - sequence.n_generated, sequence.n_left(self._n_ctx))
 
     def _loss(self, chain: DraftChain, rate: float) -> float:
-        """Return what it costs, in tokens, if the next token of a chain is rejected."""
+        """Return the cost of a rejection of a chain's next token, in tokens."""
         if self._checkpoints is None:
             return 0.0
         return rate * self._checkpoints.loss(chain.sequence.n_replay + len(chain.tokens) + 1)
@@ -175,7 +175,7 @@ class DraftGrowth:
     def run_charged(
         self, proposer: Proposer, sequences: list[Sequence], work: Callable[[], None], *, pays_later: bool = False
     ) -> Collection[str]:
-        """Book the seconds of a proposer's work, or let it owe them (``pays_later``); return for whom it failed."""
+        """Book the seconds of a proposer's work, or add them to its debt (``pays_later``); return failed ids."""
         began = self._clock()
         failed: dict[str, Sequence] = {}
         try:
@@ -207,14 +207,14 @@ class DraftGrowth:
         return can_draft
 
     def _has_caught_up(self, proposer: CostlyProposer, chain: DraftChain) -> bool:
-        """As ``catch_up``, for a draft: one that must wait has stopped."""
+        """As ``catch_up``, for a draft: if its proposer needs more time, the draft ends."""
         can_draft = self.catch_up(proposer, chain.sequence, pays_later=True)
         if not can_draft:
             chain.close(None)
         return can_draft
 
     def amortise(self, sequence: Sequence, n_new: int) -> None:
-        """Book what ``n_new`` tokens of a reply owe for having been caught up with."""
+        """Book the part of the debt for catching up that falls on ``n_new`` tokens of a reply."""
         state = self._states.by_id[sequence.id]
         for name, record in state.records.items():
             if record.debt:
@@ -225,20 +225,20 @@ class DraftGrowth:
     # -- by a token ---------------------------------------------------------------------------------------------
 
     def extend_free(self, chain: DraftChain, room: int, *, is_lawful: bool = False) -> None:
-        """Let a chain grow by what its proposer finds for next to nothing; ``is_lawful``: no grammar forbids that."""
+        """Let a chain grow by what a free proposer finds; ``is_lawful``: no grammar can forbid it."""
         limit = min(self.limit(chain), room)
         while not chain.is_done and len(chain.tokens) < limit:
             self._extend(chain.proposer, [chain], is_lawful)
             chain.is_done = chain.is_done or chain.probability < self.least_reach
 
     def extend(self, proposer: Proposer, chains: list[DraftChain]) -> None:
-        """Let each chain grow by a token, at the expense of the proposer's time."""
+        """Let each chain grow by a token, and charge the proposer's time."""
         while chains:
             work = partial(self._extend, proposer, chains)
             failed = self.run_charged(proposer, [chain.sequence for chain in chains], work)
             if not failed:
                 return
-            # Chains that it failed for stop, the others are as they were.
+            # The chains that failed end, and the others are tried again.
             for chain in chains:
                 if chain.sequence.id in failed:
                     chain.close(None)
@@ -246,24 +246,23 @@ class DraftGrowth:
 
     def _extend(self, proposer: Proposer, chains: list[DraftChain], is_lawful: bool = False) -> None:
         for chain, guess in zip(chains, proposer.extend(chains), strict=True):
-            # Behind the end there is nothing; the end itself comes with the row before it.
+            # Nothing follows an end token, and the row before it chooses the end token itself.
             if guess is None or guess.token in self._end_tokens:
                 chain.close(guess)
                 continue
             grammar = chain.sequence.sampler.grammar if not is_lawful else None
             if grammar is not None and grammar.n_allowed([*chain.tokens, guess.token]) <= len(chain.tokens):
-                chain.is_done = True  # what the grammar forbids need not be verified
+                chain.is_done = True  # the grammar forbids it
                 continue
             chain.add(guess)
 
 
-# Most tokens between two probes of a proposer that is not used; more where they would take more than this share of the
-# time.
+# The most tokens between two probes of an unused proposer; more if they would take more than this share of the time.
 _LONGEST_PROBE, _PROBE_SHARE = 256, 0.004
 
 
 class ProposerChoice:
-    """N-grams and grammars are nearly free; the paid proposer that promises most drafts where it may yield more."""
+    """Chooses between free drafts and paid proposers: the paid one that promises most drafts if it may gain more."""
 
     def __init__(
         self,
@@ -281,10 +280,10 @@ class ProposerChoice:
         self._states = states
 
     def find_free(self, decoding: list[Sequence], cost: StepCost) -> list[DraftChain]:
-        """Return chains of n-grams (but for those that back off) or of grammars, whichever promise more.
+        """Return chains of n-grams (not for texts that back off) or of grammars, whichever promise more.
 
-        If all that n-grams propose is wrong, their budget must afford that: the more they have won, the longer they
-        may draft. A text's first ones are short, and grow with what is right.
+        The budget of n-grams must cover a draft that is wrong as a whole: the more they have won, the longer they may
+        draft. A text's first drafts are short, and get longer while they are right.
         """
         found: dict[str, DraftChain] = {}
         ngram, states = self._ngram, self._states
@@ -309,10 +308,10 @@ class ProposerChoice:
         return list(found.values())
 
     def choose_and_draft(self, awake: list[Sequence], found: list[DraftChain], cost: StepCost) -> list[DraftChain]:
-        """Let the paid proposer draft that promises most, while it may come to more than what was found.
+        """Let the paid proposer that promises most draft, while it may gain more than the free draft in ``found``.
 
-        Return what was drafted where that turned out better, and what was found for the others. Where texts must bring
-        equally many rows and one of them has no draft, those of the others would be in vain.
+        Return the paid drafts that turned out better, and the free ones of the other texts. If texts must bring equally
+        many rows and one of them has no draft, drafts of the others would be in vain.
         """
         found_free = {chain.sequence.id: chain for chain in found}
         rivals = {
@@ -332,7 +331,7 @@ class ProposerChoice:
         for proposer in self._paid:
             probed |= self._probe(proposer, awake, cost.step_seconds(cost.n_rows))
         drafts = self._grow(chosen, found, cost) if chosen else found
-        # Each may promise something alone and all together nothing: then no round was begun.
+        # Each may promise a gain alone and all together none: then no round was begun.
         asked = {chain.sequence.id for chains in chosen.values() for chain in chains if chain.tokens or chain.next}
         is_in_vain = len(drafts) < cost.n_even
         for sequence in awake:
@@ -344,7 +343,7 @@ class ProposerChoice:
         return drafts
 
     def _probe(self, proposer: CostlyProposer, sequences: list[Sequence], step_seconds: float) -> set[str]:
-        """Let an unused proposer read along, ever more rarely, to learn whether it would pay; return for whom."""
+        """Let an unused proposer read along, ever more rarely, to learn whether it would pay; return for which ids."""
         probed: set[str] = set()
         for sequence in sequences:
             state = self._states.by_id[sequence.id]
@@ -367,11 +366,11 @@ class ProposerChoice:
         return probed
 
     def _grow(self, chosen: dict[str, list[DraftChain]], found: list[DraftChain], cost: StepCost) -> list[DraftChain]:
-        """Let each proposer, by name, extend the chains that it was chosen for, instead of what was found there."""
+        """Let each proposer, by name, extend the chains that it was chosen for, in place of the free drafts."""
         found_free = {chain.sequence.id for chain in found}
         given_up = {chain.sequence.id for chains in chosen.values() for chain in chains}
         n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
-        # What would be cut for the sake of those who have no draft need not be drafted.
+        # Drafts that the latency bound of texts without a draft would cut need not be made.
         cost = cost.within(cost.latency_bound.limit_without(given_up | found_free))
         drafted: list[DraftChain] = []
         for proposer in self._paid:
@@ -381,7 +380,7 @@ class ProposerChoice:
             ]
             self._growth.grow(proposer, chains, cost.with_rows(n_taken))
             for chain in chains:
-                # Only now its tokens show what they are worth.
+                # Only now its worth is known.
                 if chain.sequence.id in found_free:
                     is_wanted = bool(chain.tokens) and self._worth(chain, cost) > chain.rival
                 else:
@@ -393,7 +392,7 @@ class ProposerChoice:
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
     def _most_promising(self, sequence: Sequence, cost: StepCost, n_awake: int, rival: float) -> DraftChain | None:
-        """Return an empty chain of the paid proposer that promises most beyond ``rival`` tokens, if any is worth it."""
+        """Return an empty chain of the paid proposer that promises most beyond ``rival`` tokens; None if none pays."""
         best, most = None, 0.0
         for proposer in self._paid:
             if not self._states.can_ask(proposer, sequence):
@@ -401,14 +400,14 @@ class ProposerChoice:
             chain = self._states.chain(sequence, proposer)
             chain.rival = rival
             if cost.n_even and len(self._paid) == 1:
-                return chain  # whether it is worth it is decided for all together
+                return chain  # whether it pays is decided for all together
             promise = self._growth.expected_gain(proposer, chain, cost, n_awake)
             if promise > most:
                 best, most = chain, promise
         return best
 
     def _worth(self, chain: DraftChain, cost: StepCost) -> float:
-        """Return what verifying the best part of a chain is worth, in tokens."""
+        """Return the worth of verifying the best part of a chain, in tokens."""
         gains = self._growth.gains(chain, cost.rate)
         count = best_cut(gains, cost)
         seconds = cost.step_seconds(cost.n_rows + count) - cost.step_seconds(cost.n_rows)

@@ -28,31 +28,31 @@ from core.values.engine_options import MAX_DRAFT_DEPTH
 
 # A chain whose chance has sunk below this cannot pay in any step.
 _HOPELESS = 0.02
-# So many plain steps may be lost on trying a proposer out before anything was won.
+# Each proposer may lose the time of this many plain steps before it has won any.
 _CREDIT_STEPS = 2.0
-# Deciding to draft nothing may take this share of the time; it is done again after so many steps at most.
+# The share of the time that deciding to draft nothing may take, and the most steps between two decisions.
 _DECIDING_SHARE, _LONGEST_REST = 0.004, 128
-# An n-gram that does not pay is a sign that another one will: such texts are looked at more often.
+# The same share for texts with n-grams that did not pay. Others may soon, so these texts are looked at more often.
 _JUDGING_SHARE = 0.02
 
 
 class StepTimes(NamedTuple):
-    """A step in which ``n_sequences`` decoded took ``decode`` seconds in the target; without drafts, ``plain``."""
+    """The target decoded a step of ``n_sequences`` in ``decode`` seconds; without drafts it takes ``plain``."""
 
     n_sequences: int
     plain: float
     decode: float
 
 
-# A text got so many tokens from a step, with so many drafted ones.
+# A text's state, the tokens that a step gave it, and how many tokens were drafted for it.
 _Outcome = tuple[DraftState, int, int]
 
 
 class Speculator:
-    """Chooses proposer and depth by what they are worth beyond plain decoding, from measured times and acceptance.
+    """Chooses proposers and depths by their gain over plain decoding, from measured times and acceptance.
 
-    N-grams and grammars cost next to nothing; paid proposers must promise more than those found. ``cost`` is the
-    target's. ``budget`` is what each proposer has won and lost on all texts.
+    N-grams and grammars are nearly free. A paid proposer is used if it promises more than the free draft that was
+    found. ``cost`` is the target's. ``budget`` is what each proposer has won and lost on all texts.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Speculator:
     ) -> None:
         """``n_ctx`` is the longest a sequence may get.
 
-        ``fixed_depth`` switches the decision off, to compare with it: always so many tokens of the first paid proposer,
-        or of n-grams where there is none. ``memory`` takes rejected tokens back: it bounds the depth, and what it
-        costs is charged. ``end_tokens`` end a text: nothing is drafted beyond one.
+        ``fixed_depth`` is for comparisons: instead of deciding, always draft this many tokens with the first paid
+        proposer, or with n-grams if there is none. ``memory`` takes rejected tokens back: it bounds the depth, and its
+        cost is charged. ``end_tokens`` end a text: nothing is drafted beyond one.
         """
         self.stats = DraftStats()
         self.cost = cost
@@ -80,7 +80,7 @@ class Speculator:
         grammar = GrammarProposer()
         self.proposers: tuple[Proposer, ...] = (grammar, *((ngram,) if ngram is not None else ()), *paid)
         self._observers = tuple(proposer for proposer in self.paid if isinstance(proposer, HiddenStateProposer))
-        # Where going back is free, it is not asked for what it costs.
+        # None if taking back rejected drafts is free.
         self._checkpoints = memory if memory.replays else None
         self._clock = clock
         self._end_tokens = frozenset(end_tokens)
@@ -102,14 +102,15 @@ class Speculator:
         self._cut_away: dict[str, DraftChain] = {}
         # Seconds that drafting took since the last ``learn``.
         self._seconds = 0.0
-        # In so many further steps of so many texts nobody is asked. In so many nobody was, which took these seconds:
-        # they are learnt from together. ``_is_at_rest``: this step is one of those.
+        # A rest is a number of steps in which no proposer is asked: the steps left of it, and the texts that it is for.
+        # Then its steps so far and their seconds, which are learnt from together when it is over. ``_is_at_rest``: the
+        # present step is one of them.
         self._n_resting = self._n_texts_resting = self._n_rested = 0
         self._rested_seconds = 0.0
         self._is_at_rest = False
-        # What it takes to commit a step with drafts, beyond that of as many plain tokens.
+        # Seconds of committing a step with drafts, beyond those of committing as many plain tokens.
         self._commit_overhead = OwnTime()
-        # What it takes for each text to find no n-gram, and to find that nothing pays.
+        # Seconds for each text of finding that there is no n-gram, and that nothing pays.
         self._search, self._decision = OwnTime(), OwnTime()
 
     @property
@@ -120,8 +121,8 @@ class Speculator:
     # -- before a step ------------------------------------------------------------------------------------------
 
     def rest(self, decoding: list[Sequence]) -> bool:
-        """Take the next step off the present rest, in place of ``propose``; return False where there is none."""
-        # After a step the processor's caches hold weights and nothing else: what is not touched costs nothing.
+        """Count the next step as one of the present rest, in place of ``propose``; False if there is no rest."""
+        # After a step the processor's caches hold only weights, so touching anything else takes time.
         self._is_at_rest = False  # a step that failed was never learnt from
         if not self._n_resting or len(decoding) != self._n_texts_resting:
             return False
@@ -159,9 +160,9 @@ class Speculator:
             proposer.begin(sequence)
 
     def _is_worth_asking(self, decoding: list[Sequence], n_even: int) -> bool:
-        """Return whether to decide on drafts in this step; where nothing came of that lately, it is left out.
+        """Return whether to decide on drafts in this step. If the last decisions were to draft nothing, wait.
 
-        Where ``n_even`` texts must bring equally many rows, n-grams of some of them are worth nothing.
+        If ``n_even`` texts must bring equally many rows, n-grams for only some of them are useless.
         """
         states, ngram = self._states, self._ngram
         is_awake, n_found = states.begin_step(decoding), 0
@@ -179,16 +180,16 @@ class Speculator:
         if is_awake or any(sequence.sampler.grammar is not None for sequence in decoding):
             return True
         self._n_resting, self._n_texts_resting = states.skip_steps(decoding), len(decoding)
-        # Where nothing was found there is nothing to judge either.
+        # If nothing was found, there is nothing to judge after the step either.
         self._is_at_rest = not n_found and len(decoding) == len(states.by_id)
         return False
 
     def _longest_rest(self, seconds: float, n_texts: int, share: float = _DECIDING_SHARE) -> int:
-        """Return after how many steps work of ``seconds`` for each text, done once, takes at most ``share``."""
+        """Return how many steps apart work of ``seconds`` for each text takes at most ``share`` of the time."""
         return min(int(n_texts * seconds / (share * self.cost.time(n_texts))), _LONGEST_REST)
 
     def _draft(self, depth: int, decoding: list[Sequence], room: int) -> list[DraftChain]:
-        """Return drafts of a fixed depth, as far as they can be used, in ``room`` rows together."""
+        """Return drafts of a fixed depth that can be used, in at most ``room`` rows for all."""
         proposer = self.paid[0] if self.paid else self._ngram
         if proposer is None:
             return []
@@ -201,7 +202,7 @@ class Speculator:
 
     def _draft_what_pays(self, decoding: list[Sequence], step: StepCapacity) -> list[DraftChain]:
         cost, growth, n_rows = self.cost, self._growth, step.n_rows
-        # What drafts are measured against must be known. Beside a prompt no step is a plain one.
+        # Drafts are compared with plain steps, so some are observed. A step that also reads a prompt is not one.
         n_sequences = len(decoding) + len(step.beside)
         is_beside_prompt = n_rows > n_sequences + sum([sequence.n_replay for sequence in decoding])
         if not is_beside_prompt and cost.plain.is_due(n_sequences):
@@ -220,7 +221,7 @@ class Speculator:
 
         plain = step_seconds(n_rows)
         growth.reading_seconds = slack_seconds(step.target, plain)
-        # What a second is worth: the tokens that it brings at the speed that these texts have reached lately.
+        # The value of a second: the tokens that these texts get in one at their latest speed.
         for sequence in decoding:
             states.by_id[sequence.id].settle_backoff(plain)
         speedup = sum([states.by_id[sequence.id].speedup for sequence in decoding])
@@ -241,7 +242,7 @@ class Speculator:
         return chains
 
     def _back_off(self, began: float, decoding: list[Sequence], chains: list[DraftChain], n_even: int) -> None:
-        """Leave those alone for a while for whom nothing pays, as long as what deciding took is worth."""
+        """Wait before the next decision for texts for which nothing pays, longer if deciding took longer."""
         states = self._states
         kept = {chain.sequence.id for chain in chains if chain.tokens}
         for chain in chains:
@@ -249,7 +250,7 @@ class Speculator:
                 backoff = states.by_id[chain.sequence.id].paid_backoff
                 if chain.tokens:
                     backoff.reset()
-                elif n_even:  # one that promised nothing was in the way of all
+                elif n_even:  # all had to do without, because one promised nothing
                     backoff.back_off(states.longest_rest)
         if not kept:
             self._commit_overhead.fade()
@@ -272,7 +273,7 @@ class Speculator:
     # -- after a step -------------------------------------------------------------------------------------------
 
     def learn_rest(self, seconds: float) -> bool:
-        """Take in a step of the rest; False where it was none, or is observed. ``seconds`` 0: it read prompts too."""
+        """Count a step of a rest; False if it was none, or heads observe it. ``seconds`` 0: it read prompts too."""
         if not self._is_at_rest or self._observers:
             return False
         self._count_rest(seconds)
@@ -284,7 +285,7 @@ class Speculator:
         self._rested_seconds += seconds
 
     def _settle_rest(self) -> None:
-        """Learn from the steps in which nobody was asked: each text got one token from each."""
+        """Learn from the steps of a rest: each of them gave each text one token."""
         if self._n_rested:
             self.budget.add_elapsed(self._rested_seconds)
             for state in self._states.by_id.values():
@@ -299,7 +300,7 @@ class Speculator:
             self._count_rest(times.decode if times is not None else 0.0)
             return
         self._settle_rest()
-        # No risk: it costs the same whatever is drafted.
+        # Observing costs the same whatever is drafted, so it is no risk.
         self._seconds += observing
         found = [self._learn_from(one) for one in evaluated if one.choices]
         outcomes = [outcome for outcome in found if outcome is not None]
@@ -309,21 +310,21 @@ class Speculator:
         self._drafts, self._cut_away = {}, {}
 
     def _observe(self, evaluated: Series[Evaluated]) -> float:
-        """Let those who use the target's states take them; return the seconds of that."""
+        """Let heads copy the target's hidden states; return the seconds that took."""
         began = self._clock()
         for observer in self._observers:
             observer.observe(evaluated)
         return self._clock() - began
 
     def _learn_from(self, one: Evaluated) -> _Outcome | None:
-        """Learn from what the target chose for a sequence; None where that is not known, or learnt later."""
+        """Learn from what the target chose for a sequence; None if it is unknown here, or learnt from later."""
         sequence, choices, n_accepted = one.sequence, one.choices, one.n_accepted
         state = self._states.by_id.get(sequence.id)
         if state is None:
             return None
         chain = self._drafts.get(sequence.id) if one.draft else None
         if chain is None and state.is_backing_off and not self._cut_away:
-            # A plain step, and the next one will be too: they are learnt from together.
+            # This step and the next are plain: they are learnt from together.
             state.n_verified += len(choices)
             state.n_rested += 1
             return None
@@ -352,7 +353,7 @@ class Speculator:
         return state, len(choices), n_drafted
 
     def _judge_unverified(self, chain: DraftChain | None, choices: Series[int], n_accepted: int) -> None:
-        """Learn from the first token that was drafted but not verified, where the target's own is known."""
+        """Learn from the first proposed token that was not verified, if the target's own token is known."""
         if chain is None or chain.next is None or chain.proposer is self._ngram:
             return
         if n_accepted < len(chain.tokens) or len(choices) <= n_accepted:
@@ -366,7 +367,7 @@ class Speculator:
             chain.sequence.n_right += was_right
 
     def _book(self, times: StepTimes, outcomes: list[_Outcome]) -> None:
-        """Book what drafting has won or lost in a step. An end token counts as one."""
+        """Book the seconds that drafting has won or lost in a step. An end token counts as a token."""
         growth, plain_step = self._growth, times.plain
         way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
         n_rows = sum([n_drafted for _, _, n_drafted in outcomes])
@@ -376,10 +377,9 @@ class Speculator:
         if not outcomes and not growth.times:
             return
         plain = plain_step / max(times.n_sequences, 1)
-        # Rows of drafts, those replayed after them, the way back and committing have taken what the step took beyond a
-        # plain one.
+        # The seconds beyond a plain step went to rows of drafts, replayed rows, taking drafts back, and committing.
         beyond = min(times.decode, HICCUP * plain_step) - plain_step + way_back + committing
-        # And it took time to decide on them. Where nothing was drafted, those who were asked in vain have taken it.
+        # Deciding took time too. If nothing was drafted, it is charged to the proposers that were asked in vain.
         deciding = max(self._seconds - sum([time.seconds for time in growth.times]), 0.0)
         in_vain = deciding / len(growth.times) if growth.spent and growth.times and not n_rows else 0.0
         for state, n_new, n_drafted in outcomes:
@@ -398,7 +398,7 @@ class Speculator:
         self._commit_overhead.learn(seconds - plain, self.cost.time(n_sequences))
 
     def forget(self, sequence: Sequence) -> None:
-        """A sequence has ended; what it taught stays."""
+        """A sequence has ended. What was learnt from it stays."""
         if sequence.id not in self._states.by_id:
             return
         self._settle_rest()

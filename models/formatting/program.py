@@ -1,12 +1,15 @@
-"""How a user starts this program, for sentences that name one of its commands."""
+"""Where this program is, and how a user starts it, for sentences that name one of its commands."""
 
 from __future__ import annotations
 
 import os
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
+# Our processes run here: in the folder of the user they would import the modules there.
+PROGRAM_FOLDER: Final = Path(__file__).resolve().parents[2]
 _VARIABLE = "SLIPSTREAM_PROGRAM"
 _USUAL = "./slipstream"
 # Set for the window and for the processes that speak through it.
@@ -20,6 +23,12 @@ def program_typed(environment: Mapping[str, str]) -> str:
 
 
 PROGRAM: Final = program_typed(os.environ)
+
+
+def with_our_modules(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process that finds our modules wherever it runs."""
+    path = os.pathsep.join(part for part in (str(PROGRAM_FOLDER), environment.get("PYTHONPATH")) if part)
+    return {**environment, "PYTHONPATH": path}
 
 
 def advice(typed: str, clicked: str) -> str:

@@ -12,6 +12,7 @@ from app.client import server_process
 from app.client.discovery import is_alive
 from app.client.server_process import ServerProcess, ServerStartFailed
 from app.environment.exit_codes import ExitCode
+from models.formatting.program import PROGRAM_FOLDER
 from tests.support.waiting import until
 
 FAKE = Path(__file__).resolve().parents[2] / "tools" / "stand_ins" / "fake_openai.py"
@@ -79,7 +80,7 @@ def test_it_dies_with_a_caller_that_is_killed() -> None:
         "time.sleep(60)\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", caller], stdout=subprocess.PIPE, text=True, cwd=server_process.own_folder()
+        [sys.executable, "-c", caller], stdout=subprocess.PIPE, text=True, cwd=PROGRAM_FOLDER
     ) as child:
         assert child.stdout is not None
         pid = int(child.stdout.readline())

@@ -33,9 +33,10 @@ import pytest
 import app.library_service
 import app.server
 from app.client import server_process
-from app.client.server_process import ServerProcess, library_command, library_environment, own_folder, serve_command
+from app.client.server_process import ServerProcess, library_command, library_environment, serve_command
 from core.process import child_process
 from core.process.child_process import WAITING
+from models.formatting.program import PROGRAM_FOLDER
 
 CAN_FORK = hasattr(os, "pidfd_open")
 # What is forked of what forked processes start.
@@ -68,7 +69,7 @@ def server_name() -> str:
     name = f"slipstream-fork-server-{os.getpid()}"
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.support.fork_server", name],
-        cwd=own_folder(),
+        cwd=PROGRAM_FOLDER,
         env={**WAITING, **library_environment()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from app.client.server_process import library_environment, own_folder
+from app.client.server_process import library_environment
+from models.formatting.program import PROGRAM_FOLDER
 from tests.support.fork_server import CAN_FORK, forked_library_command
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="forks are watched by pidfd, which only Linux has")
@@ -23,7 +24,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def started(**environment: str) -> subprocess.Popen[bytes]:
     pipe, merged = subprocess.PIPE, {**library_environment(), **environment}
-    return subprocess.Popen(forked_library_command(), cwd=own_folder(), env=merged, stdin=pipe, stdout=pipe)
+    return subprocess.Popen(forked_library_command(), cwd=PROGRAM_FOLDER, env=merged, stdin=pipe, stdout=pipe)
 
 
 def asked(client: subprocess.Popen[bytes], name: str) -> Any:

@@ -6,8 +6,9 @@ import pytest
 
 from models.formatting.sentence import Sentence, as_object
 from tools.stand_ins.fake_openai import FakeServer
-from ui.client.api import Api, ReplyEnd, ReplyStream
+from ui.client.api import Api
 from ui.client.problems import sentence_of
+from ui.client.reply_stream import ReplyEnd, ReplyStream
 
 BODY = {"messages": [{"role": "user", "content": "hi \ud800"}]}
 

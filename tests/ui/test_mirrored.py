@@ -30,7 +30,8 @@ from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import PageTabs, open_menu
 from ui.widgets.row_list import ListRow, RowList
-from ui.window.main_window import MainWindow, in_reading_order
+from ui.window.main_window import MainWindow
+from ui.window.tab_order import in_reading_order
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ui.chat.conversation import TokenRate
 from ui.chat.storage.ids import Ids
-from ui.client.api import SseParser
+from ui.client.reply_stream import SseParser
 from ui.theme.text_size import PERCENTS, USUAL, read_percent, step
 from ui.theme.tokens import sized
 from ui.widgets.elided_label import in_tip, on_button

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 
-from app.client.server_process import new_api_key, own_folder, serve_command, serve_environment
+from app.client.server_process import new_api_key, serve_command, serve_environment
 from models.formatting.figures import rate
+from models.formatting.program import PROGRAM_FOLDER
 from tests.support import measured
 from tests.support.chat_window import ask, ended
 from tests.support.fork_server import forked
@@ -29,7 +30,7 @@ from ui.window.server_link import ServerLink
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     key = new_api_key()
-    server = PrivateServer(forked(serve_command(["--parallel", "2"])), serve_environment(key), str(own_folder()))
+    server = PrivateServer(forked(serve_command(["--parallel", "2"])), serve_environment(key), str(PROGRAM_FOLDER))
     server.key = key  # type: ignore[attr-defined]
     yield server
     server.stop()
@@ -119,7 +120,7 @@ def paired_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     measured.give(tmp_path / "cache", rows_are_cheap=True)
     key = new_api_key()
     options = ["--parallel", "4", "--draft", "ember-draft-q8_0"]
-    server = PrivateServer(forked(serve_command(options)), serve_environment(key), str(own_folder()))
+    server = PrivateServer(forked(serve_command(options)), serve_environment(key), str(PROGRAM_FOLDER))
     server.key = key  # type: ignore[attr-defined]
     yield server
     server.stop()

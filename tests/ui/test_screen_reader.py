@@ -116,10 +116,10 @@ def test_names_have_what_is_seen(qtbot, window: MainWindow, server: FakeServer) 
     """A name of one's own takes the place of the words on a button: it has to have them."""
     window.watch.start()
     ask(qtbot, window, "Hello")
-    qtbot.waitUntil(window.page.context_bar.isVisible)
+    qtbot.waitUntil(window.page.fit.bar.isVisible)
     page = window.page
     assert name_of(page.picker.button) == "Model: ember-q8_0"
-    assert page.context_bar.text() in name_of(page.context_bar)
+    assert page.fit.bar.text() in name_of(page.fit.bar)
     assert name_of(reply_view(window).receipt).startswith("Receipt: 412 tok/s, 1.7× plain, first token 38 ms")
     page.composer.speed.open()
     rows = page.composer.speed.card.rows
@@ -174,7 +174,7 @@ def test_a_long_reply_can_be_read_with_the_arrow_keys(qtbot, window: MainWindow,
 
 
 def test_a_banner_that_counts_on_is_said_once(qtbot, window: MainWindow, said: list[str]) -> None:
-    banner = window.page.context_banner
+    banner = window.page.fit.banner
     for words in ("It has about 1,100 tokens.", "It has about 1,205 tokens.", "It fits no more."):
         banner.say(words)
     banner.hide()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -14,33 +14,29 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLabel,
-    QMenu,
     QProgressBar,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
 
-from ui.chat.attachments.chip import short
 from ui.chat.attachments.pages_dialog import PagesDialog
-from ui.chat.attachments.sending import Sending, files_that_count
+from ui.chat.attachments.sending import Sending
 from ui.chat.chat_sessions import OpenChat
 from ui.chat.composer import Composer, files_in
-from ui.chat.context_bar import ContextBar
-from ui.chat.context_use import ContextUse, draft_tokens, larger_context, later_start, sent_of, tokens_in, used_by
+from ui.chat.context_fit import ContextFit, ways_of_files
 from ui.chat.conversation import ChatSession
 from ui.chat.markdown.text_tools import TextTools
-from ui.chat.messages.assistant_message import FIT
 from ui.chat.messages.receipts import MODEL_GONE
 from ui.chat.messages.transcript import Transcript
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.model_picker import ModelPicker
+from ui.chat.server_notice import ServerNotice
 from ui.chat.storage.search_hit import first_hit
-from ui.chat.summary import Summary
 from ui.chat.welcome import Welcome
 from ui.client.api import Api, ServerState
-from ui.client.attachments import FOUND, Attachment, Choice
-from ui.client.chat_records import ChatSettings, Message, Role, Status
+from ui.client.attachments import Attachment, Choice
+from ui.client.chat_records import ChatSettings, Message, Status
 from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
 from ui.language import tr
@@ -51,18 +47,12 @@ from ui.widgets.banner import Banner
 from ui.widgets.elided_label import on_button
 from ui.widgets.growing_edit import PAGE_KEYS
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import announce, ask_first, open_menu
+from ui.widgets.page_layout import Way, announce, ask_first, offer_ways
 
 LIVE_MS = 100
 KEEP_MS = 500  # typing ends before it is written down
 NO_SPARK = tr("No small model is paired with this one.")
-# Of the context, for passages of attached files: the rest is for the chat before them and for the reply.
-PASSAGES_SHARE = 0.6
-LEAST_PASSAGES = 256  # tokens, where a chat has filled its context already
-USUAL_CONTEXT = 4_096  # tokens, until a model is loaded
-LARGER = tr("Load the model with")
 SEEING = "VL"  # a word in the names of many models that see images
-Way = tuple[str, Callable[[], object]]  # what can be done about a problem: the words for it, and the deed
 HINT_ROOM = 150  # pixels of half the hint
 HINT = tr("Enter sends  ·  Shift+Enter starts a new line")
 
@@ -89,7 +79,6 @@ class ChatPage(QWidget):
         self._conversation = pane.current
         self._api = api
         self._is_beside = pane is not pane.desk.panes[0]
-        self._enlarged = ""  # the model that was given a larger context here
         self._keep = QTimer(self, singleShot=True, interval=KEEP_MS)
         self.sidebar_button = IconButton("sidebar", tr("Show or hide the chats (Ctrl+B)"))
         self.panel_button = IconButton("panel", tr("Chat settings (Ctrl+.)"))
@@ -100,19 +89,13 @@ class ChatPage(QWidget):
         self.progress.setAccessibleName(tr("Loading of the model"))
         self.progress.setTextVisible(False)
         self.progress.setRange(0, 1000)
-        self._told: tuple[str | None, tuple[str, ...]] = (None, ())
         self.storage_banner, self.server_banner = Banner(), Banner()
+        self._notice = ServerNotice(watch, self.server_banner, self)
         self.welcome = Welcome()
         self.transcript = Transcript(tools)
         self.stack = QStackedWidget()
         self.composer = Composer()
-        self.context_banner = Banner()
-        self.context_banner.setProperty("floats", True)
-        self.context_bar = ContextBar()
-        self._tells_failure = False  # the banner says why the model could not be loaded
-        self._counted: tuple[str, int] = ("", 0)  # a text that was being written, and its tokens
-        self.summary = Summary(api, self)
-        self._is_summing_up = False
+        self.fit = ContextFit(api, watch, self.composer, pane.current, self)
         self.hint = QLabel(HINT)
         self._live = QTimer(self, interval=LIVE_MS)
         self.sending = Sending(api, self)
@@ -145,14 +128,14 @@ class ChatPage(QWidget):
         self.stack.setMinimumHeight(1)  # in a low window it gives way before what is being written
         self.hint.setProperty("tone", "caption")
         self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._writing = fill(QVBoxLayout(), self.context_banner, self.composer, spacing=Space.XS + 2)
+        self._writing = fill(QVBoxLayout(), self.fit.banner, self.composer, spacing=Space.XS + 2)
         foot = self._foot = QGridLayout()
         foot.setContentsMargins(0, 0, 0, 0)
         # The hint stays in the middle, whatever is beside it.
         foot.setColumnStretch(0, 1)
         foot.setColumnStretch(2, 1)
         foot.addWidget(self.hint, 0, 1)
-        foot.addWidget(self.context_bar, 0, 2, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        foot.addWidget(self.fit.bar, 0, 2, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._writing.addLayout(foot)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -173,7 +156,7 @@ class ChatPage(QWidget):
         self.picker.opened.connect(self._watch.look_at_models)
         self.picker.cancelled.connect(self._watch.cancel_load)
         self.picker.settings_wanted.connect(self.model_settings_wanted)
-        self.picker.unload_wanted.connect(self._unload)
+        self.picker.unload_wanted.connect(self._notice.unload)
         self.picker.find_wanted.connect(lambda: self.find_wanted.emit(""))
         self.welcome.tried.connect(lambda text: self._send(text, ()))
         self.composer.sent.connect(self._on_send)
@@ -207,14 +190,18 @@ class ChatPage(QWidget):
         self._watch.models_changed.connect(self.picker.set_models)
         self._watch.models_changed.connect(lambda models: self.composer.shelf.show_problem())
         if not self._is_beside:  # the first pane tells of the server, the other one does not
-            self._watch.load_failed.connect(self._on_load_failed)
-            self._watch.load_cancelled.connect(self._on_load_cancelled)
-        for banner in (self.storage_banner, self.server_banner, self.context_banner):
+            self._watch.load_failed.connect(self._notice.show_load_failed)
+            self._watch.load_cancelled.connect(self._notice.show_load_cancelled)
+            self._notice.other_wanted.connect(self.picker.open)
+            self._notice.model_wanted.connect(self.choose_model)
+            self._notice.usual_context_wanted.connect(lambda model: self._enlarge(model, None, lambda: None))
+        for banner in (self.storage_banner, self.server_banner, self.fit.banner):
             banner.left.connect(self.composer.setFocus)
         self._live.timeout.connect(self._show_live)
-        self.context_bar.clicked.connect(self._on_context_bar)
-        self.summary.done.connect(self._on_summary)
-        self.summary.failed.connect(self._on_no_summary)
+        self.fit.other_wanted.connect(self.picker.open)
+        self.fit.context_wanted.connect(self._enlarge)
+        self.fit.settings_changed.connect(self.settings_shown)
+        self.fit.summed_up.connect(self._on_summed_up)
 
     def _do(self, act: Callable[..., None], *wish: object) -> None:
         """Let the chat that is shown do what is wished for."""
@@ -254,22 +241,21 @@ class ChatPage(QWidget):
         side = max(Space.L, (self.width() - COLUMN) // 2 - Space.M)
         is_low = self.height() < 480
         self._writing.setContentsMargins(side, Space.XS, side, Space.S if is_low else Space.M)
-        beside = self.context_bar.sizeHint().width() + scaled(HINT_ROOM)
+        beside = self.fit.bar.sizeHint().width() + scaled(HINT_ROOM)
         self.hint.setVisible(not is_low and self.width() - 2 * side >= 2 * beside)
         # The field does not move when the bar comes.
-        self._foot.setRowMinimumHeight(0, 0 if self.hint.isHidden() else self.context_bar.sizeHint().height())
+        self._foot.setRowMinimumHeight(0, 0 if self.hint.isHidden() else self.fit.bar.sizeHint().height())
         self.composer.field.set_max_lines(max(3, self.height() // 60))
         self.picker.status.setVisible(self.width() >= 560)
 
     # The chat that is shown.
 
     def _show_conversation(self, conversation: ChatSession) -> None:
-        self.summary.cancel()
-        self._is_summing_up = False
         if self.sending.is_waiting:
             self._on_stop()
         self.keep_draft()
         self._conversation = conversation
+        self.fit.follow(conversation)
         self.composer.set_text(self._desk.drafts.get(self._draft_key, ""))
         self.picker.set_wanted(conversation.chat.settings.model)
         self.composer.shelf.show_attachments(self._desk.draft_files.get(self._draft_key, ()))
@@ -285,9 +271,9 @@ class ChatPage(QWidget):
 
     def keep_foot(self, is_kept: bool) -> None:
         """Reserve the line below the field even while it is empty, so that the fields of two chats stand level."""
-        policy = self.context_bar.sizePolicy()
+        policy = self.fit.bar.sizePolicy()
         policy.setRetainSizeWhenHidden(is_kept)
-        self.context_bar.setSizePolicy(policy)
+        self.fit.bar.setSizePolicy(policy)
 
     def show_settings(self) -> None:
         """Tell again how this chat asks."""
@@ -312,7 +298,7 @@ class ChatPage(QWidget):
     def keep_draft(self) -> None:
         """Write down what was written in this chat and not sent, and say where it would not fit."""
         self._keep.stop()
-        self._show_fit()
+        self.fit.show()
         key, text = self._draft_key, self.composer.text if self.composer.text.strip() else ""
         if text != self._desk.drafts.get(key, ""):
             self._desk.drafts[key] = text
@@ -336,116 +322,17 @@ class ChatPage(QWidget):
         conversation = self._conversation
         self.stack.setCurrentWidget(self.welcome if conversation.is_new else self.transcript)
         self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
-        self._show_fit()
+        self.fit.show()
         if (running := conversation.running) is not None:
             self.transcript.mark_drafted(running.message.id, running.drafted)
             self.transcript.show_running(running.message.id, running.text, running.thoughts)
 
-    # What fits into the context.
-
-    def _known_context(self) -> int:
-        """Tokens of the context that this chat gets; 0 where its model is not loaded."""
-        state, wanted = self._watch.state, self._conversation.chat.settings.model
-        return state.n_ctx or 0 if state.phase == "ready" and wanted in (None, state.model) else 0
-
-    def _sent(self, path: list[Message]) -> list[Message]:
-        return sent_of(path, self._conversation.chat.settings.begins_at)
-
-    def _show_fit(self) -> None:
-        """Say before it is sent that a message would not be answered."""
-        n_ctx, text = self._known_context(), self.composer.text.strip()
-        files = self.composer.shelf.attachments
-        sent = self._sent(self._conversation.tree.path)
-        use = self._context_use(sent, text, files)
-        self.context_bar.show_use(use)
-        if self._is_summing_up:
-            return
-        n_tokens = use.n_used + use.n_draft if text or files else 0
-        if not n_ctx or n_tokens < n_ctx:
-            self.context_banner.hide()
-            return
-        words = tr(
-            "About {n_tokens:,} tokens with this message; the model's context holds {n_ctx:,}.",
-            n_tokens=n_tokens,
-            n_ctx=n_ctx,
-        )
-        ways = [*self._ways_of_attached(), *self._ways(sent, text, files, lambda: None)]
-        if ways:
-            self.context_banner.say(
-                words, "warning", (FIT, lambda: self._show_ways(ways, self.context_banner.action)), can_close=False
-            )
-            return
-        shorten = tr(" Shorten it, or choose a model with a larger context.")
-        other = (tr("Choose another model"), self.picker.open)
-        self.context_banner.say(words + shorten, "warning", other, can_close=False)
-
-    def _context_use(self, sent: list[Message], text: str, files: tuple[Attachment, ...]) -> ContextUse:
-        n_ctx = self._known_context()
-        if not n_ctx:
-            return ContextUse()
-        n_used, is_counted = used_by(sent)
-        if not (text or files):
-            return ContextUse(n_used, 0, n_ctx, not is_counted)
-        if text == self._counted[0] and not files:
-            return ContextUse(n_used, draft_tokens(self._counted[1]), n_ctx, not is_counted)
-        n_draft = tokens_in(sent, text, files_that_count(files)) - tokens_in(sent)
-        if text != self._counted[0]:
-            self._api.count_tokens(text, lambda n_tokens: self._on_counted(text, n_tokens), lambda problem: None)
-        return ContextUse(n_used, n_draft, n_ctx, is_estimate=True)
-
-    def _on_counted(self, text: str, n_tokens: int) -> None:
-        self._counted = text, n_tokens
-        if text == self.composer.text.strip():
-            self._show_fit()
-
-    def _on_context_bar(self) -> None:
-        """Offer what makes room, before it is needed."""
-        text, files = self.composer.text.strip(), self.composer.shelf.attachments
-        sent = self._sent(self._conversation.tree.path)
-        ways = self._ways(sent, text, files, lambda: None)
-        n_ctx, most, model = self._known_context(), self._watch.state.n_ctx_train or 0, self._watch.state.model or ""
-        larger = min(2 * n_ctx, most)
-        if larger > n_ctx and not any(words.startswith(LARGER) for words, _ in ways):
-            ways.append(
-                (
-                    tr("{LARGER} {larger:,} tokens of context", LARGER=LARGER, larger=larger),
-                    lambda: self._enlarge(model, larger, lambda: None),
-                )
-            )
-        if any(message.role is Role.ASSISTANT for message in sent) and not self._conversation.is_running:
-            ways.append((tr("Start a new chat with a summary of this one"), self._sum_up))
-        nothing = tr("There is room enough, and this model's context cannot be larger")
-        self._show_ways(ways, self.context_bar, nothing)
-
-    def _sum_up(self) -> None:
-        settings, sent = self._conversation.chat.settings, self._sent(self._conversation.tree.path)
-        self._is_summing_up = True
-        cancel = (tr("Cancel"), self._leave_summary)
-        self.context_banner.say(tr("Writing a summary of this chat…"), "plain", cancel, can_close=False)
-        self.summary.begin(settings, sent, self._known_context())
-
-    def _leave_summary(self) -> None:
-        self.summary.cancel()
-        self._is_summing_up = False
-        self._show_fit()
-
-    def _on_summary(self, text: str) -> None:
-        self._leave_summary()
+    def _on_summed_up(self, text: str) -> None:
         self.pane.new_chat()
         self.composer.set_text(text + self.composer.text.strip())  # what waits there to be sent stays
         self.composer.setFocus()
 
-    def _on_no_summary(self, problem: str) -> None:
-        self._is_summing_up = False
-        self.context_banner.say(
-            tr("There is no summary: {problem}", problem=problem), "danger", (tr("Try again"), self._sum_up)
-        )
-
-    def _ways_of_attached(self) -> list[Way]:
-        """Return how less of the attached files can be sent."""
-        shelf = self.composer.shelf
-        chips = [chip for chip in shelf.chips if chip.attachment is not None]
-        return _ways_of_files(shelf.attachments, shelf.choose_passages, lambda at: shelf.choose_pages(chips[at]))
+    # What becomes of a message.
 
     def _ways_of_sent(self, asked: Message) -> list[Way]:
         """Return how less of the files of a message can be sent with it again."""
@@ -460,66 +347,33 @@ class ChatPage(QWidget):
             dialog.chosen.connect(chosen)
             dialog.open()
 
-        return _ways_of_files(files, lambda: again(tuple(one.in_passages() for one in files)), choose_pages)
-
-    def _ways(
-        self, sent: list[Message], text: str, files: tuple[Attachment, ...], then: Callable[[], object]
-    ) -> list[Way]:
-        """Return what makes the messages fit; ``then`` follows."""
-        state, n_ctx = self._watch.state, self._known_context()
-        model, ways = state.model or "", list[Way]()
-        if not n_ctx:
-            return ways
-        wanted = larger_context(tokens_in(sent, text, files), n_ctx, state.n_ctx_train or 0)
-        if wanted is not None:
-            words = tr("{LARGER} {wanted:,} tokens of context", LARGER=LARGER, wanted=wanted)
-            ways.append((words, lambda: self._enlarge(model, wanted, then)))
-        start = later_start(sent, text, n_ctx)
-        left = [message for message in sent if message.id >= start]
-        if len(left) < len(sent) and tokens_in(left, text, files) < n_ctx:
-            ways.append((tr("Leave out earlier messages"), lambda: self._begin_at(start, then)))
-        return ways
-
-    def _show_ways(self, ways: list[Way], button: QWidget, nothing: str = "") -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        for words, act in ways:
-            menu.addAction(words, act)
-        if not ways and nothing:
-            menu.addAction(nothing).setEnabled(False)
-        open_menu(menu, button)
+        return ways_of_files(files, lambda: again(tuple(one.in_passages() for one in files)), choose_pages)
 
     def _on_ways_wanted(self, message: Message, button: QWidget) -> None:
         if message.finish_reason == MODEL_GONE:
             names = [model.name for model in self._watch.models]
             others = [(on_button(name), partial(self._answer_by, name, message.id)) for name in names]
-            self._show_ways([*others, (tr("Try again"), partial(self._conversation.regenerate, message.id))], button)
+            again = (tr("Try again"), partial(self._conversation.regenerate, message.id))
+            offer_ways([*others, again], button, self)
             return
         question = message.parent_id
-        sent = self._sent(self._conversation.tree.path_to(question))
-        ways = self._ways(sent, "", (), partial(self._conversation.regenerate, message.id))
+        sent = self.fit.sent(self._conversation.tree.path_to(question))
+        ways = self.fit.ways(sent, "", (), partial(self._conversation.regenerate, message.id))
         if question is not None:
             ways = [*self._ways_of_sent(self._conversation.tree[question]), *ways]
         view = self.transcript.view_of(question) if question is not None else None
         if isinstance(view, UserMessage):
             ways.append((tr("Shorten the message"), view.begin_edit))
-        self._show_ways(ways, button)
+        offer_ways(ways, button, self)
 
     def _answer_by(self, model: str, reply: int) -> None:
         self.choose_model(model)
         self._conversation.regenerate(reply)
 
     def _enlarge(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
-        self._enlarged = model if n_ctx is not None else ""
-        self.context_banner.hide()
+        self._notice.enlarged = model if n_ctx is not None else ""
+        self.fit.banner.hide()
         self.context_wanted.emit(model, n_ctx, then)
-
-    def _begin_at(self, message_id: int, then: Callable[[], object]) -> None:
-        settings = replace(self._conversation.chat.settings, begins_at=message_id)
-        self._conversation.change_settings(settings)
-        self.settings_shown.emit(settings)
-        self._show_fit()
-        then()
 
     def _on_send(self, text: str) -> None:
         files = self.composer.shelf.attachments
@@ -527,23 +381,17 @@ class ChatPage(QWidget):
             self.composer.set_text(text)
             announce(self, blind)
             return
-        room = self._room_for(self._sent(self._conversation.tree.path), text, files)
+        room = self.fit.room_for(self.fit.sent(self._conversation.tree.path), text, files)
         self.sending.prepare(files, text, room, self._embedder(), lambda ready: self._send(text, ready))
 
     def _on_edited(self, message_id: int, text: str, files: tuple[Attachment, ...] | None = None) -> None:
         """Send a message again, with other ``files`` where they are given; passages of them are chosen anew."""
         message = self._conversation.tree[message_id]
         files = message.attachments if files is None else files
-        before = self._sent(self._conversation.tree.path_to(message.parent_id))
-        room = self._room_for(before, text, files)
+        before = self.fit.sent(self._conversation.tree.path_to(message.parent_id))
+        room = self.fit.room_for(before, text, files)
         done = partial(self._conversation.edit, message_id, text)
         self.sending.prepare(files, text, room, self._embedder(), done)
-
-    def _room_for(self, before: list[Message], text: str, files: tuple[Attachment, ...]) -> int:
-        """Tokens that passages of files may take; a part of the context stays free for the reply."""
-        n_ctx = self._known_context() or USUAL_CONTEXT
-        others = tuple(one for one in files if one.choice not in FOUND)
-        return max(LEAST_PASSAGES, round(n_ctx * PASSAGES_SHARE) - tokens_in(before, text, others))
 
     def _embedder(self) -> str | None:
         """The model of this machine that gives vectors and nothing else, None where there is none."""
@@ -560,7 +408,7 @@ class ChatPage(QWidget):
         """Offer the models that see images, and to find one."""
         names = [model.name for model in self._watch.models if "vision" in (model.can or ())]
         ways: list[Way] = [(on_button(name), partial(self.choose_model, name)) for name in names]
-        self._show_ways([*ways, (tr("Find one on the Hub…"), lambda: self.find_wanted.emit(SEEING))], button)
+        offer_ways([*ways, (tr("Find one on the Hub…"), lambda: self.find_wanted.emit(SEEING))], button, self)
 
     def _on_finding(self, share: float | None) -> None:
         """Show that passages are looked for; the button stops that."""
@@ -594,7 +442,7 @@ class ChatPage(QWidget):
         self._conversation.regenerate(message_id, Speed.STANDARD)
 
     def _on_ended(self, message: Message) -> None:
-        self._show_fit()
+        self.fit.show()
         self.transcript.show_ended(message)
         if message.status is Status.DONE:
             self.picker.set_answered()
@@ -638,7 +486,7 @@ class ChatPage(QWidget):
         self.composer.shelf.show_problem()
         self.welcome.set_toy(self.picker.is_toy)
         self._show_spark()
-        self._show_fit()
+        self.fit.show()
         if state.phase == "ready":
             self.composer.shelf.count_again()
             self.begin_instructions()
@@ -650,66 +498,8 @@ class ChatPage(QWidget):
         policy.setRetainSizeWhenHidden(True)
         self.progress.setSizePolicy(policy)
         self.progress.setVisible(is_busy)
-        if self._is_beside:
-            return
-        if state.phase == "failed":
-            self.server_banner.say(
-                state.problem or tr("The model could not be loaded."), "danger", self._way_out(state)
-            )
-            self._told = (None, ())
-            self._tells_failure = True
-            return
-        if self._tells_failure:  # it is tried again
-            self._tells_failure = False
-            self.server_banner.hide()
-        if state.phase == "ready":
-            self._show_notices(state)
-
-    def _unload(self, model: str) -> None:
-        def failed(sentence: str) -> None:
-            self.server_banner.say(sentence, "danger", (tr("Try again"), again))
-
-        def again() -> None:
-            self.server_banner.hide()
-            self._unload(model)
-
-        self._watch.unload(model, failed)
-
-    def _show_notices(self, state: ServerState) -> None:
-        """Say what the loaded model does without, once."""
-        told = (state.model, state.notices)
-        if not state.notices:
-            self.server_banner.hide()
-        elif told != self._told:
-            again = (tr("Load it again"), lambda: self._watch.load(state.model or ""))
-            self.server_banner.say(" ".join(state.notices), "warning", again if state.left_out else None)
-        self._told = told
-
-    def _on_load_failed(self, sentence: str, model: str, is_here: bool) -> None:
-        def again() -> None:
-            self.server_banner.hide()
-            self._watch.load(model)
-
-        other = (tr("Choose another model"), self.picker.open)
-        self.server_banner.say(sentence, "danger", (tr("Try again"), again) if is_here else other)
-
-    def _on_load_cancelled(self, model: str, before: str) -> None:
-        def load() -> None:
-            self.server_banner.hide()
-            if before:
-                self.choose_model(before)
-            else:
-                self._watch.load(model)
-
-        way_on = tr("Load {name}", name=short(before, 40)) if before else tr("Load it")
-        words = tr("The loading of {name} was cancelled, so no model is loaded.", name=short(model, 60))
-        self.server_banner.say(words, "plain", (way_on, load))
-
-    def _way_out(self, state: ServerState) -> Way:
-        model = state.model or ""
-        if model and model == self._enlarged:
-            return tr("Use the usual context"), lambda: self._enlarge(model, None, lambda: None)
-        return tr("Try again"), lambda: self._watch.load(model)
+        if not self._is_beside:
+            self._notice.show_state(state)
 
     def _show_spark(self) -> None:
         """Say where no small model can answer; of a model that is not loaded that is not known."""
@@ -768,17 +558,3 @@ class ChatPage(QWidget):
             address = url.toString()
             copy = (tr("Copy the address"), lambda: QGuiApplication.clipboard().setText(address))
             self.server_banner.say(tr("No program here opens {address}.", address=address), action=copy)
-
-
-def _ways_of_files(
-    files: Sequence[Attachment], send_passages: Callable[[], object], choose_pages: Callable[[int], object]
-) -> list[Way]:
-    """Return how less of long files can be sent; ``choose_pages`` is given the place of a file."""
-    long = [at for at, one in enumerate(files) if one.is_long]
-    ways = list[Way]()
-    if any(files[at].choice not in FOUND for at in long):
-        ways.append((tr("Send the passages that fit the question"), send_passages))
-    ways += [
-        (tr("Choose what to send of {name}…", name=short(files[at].name, 40)), partial(choose_pages, at)) for at in long
-    ]
-    return ways

@@ -11,12 +11,9 @@ from ui.client.chat_records import Message, Role, Status
 
 _BYTES_PER_TOKEN = 4.0  # English in common vocabularies; where replies have been counted, theirs stand
 _MARKS_PER_MESSAGE = 8  # tokens that a chat template adds to a message
-_LEFT_FOR_EARLIER = (
-    0.5  # share of the context that earlier messages keep when some are left out: the rest is for new ones
-)
+# Share of the context that earlier messages keep when some are left out: the rest is for new ones.
+_LEFT_FOR_EARLIER = 0.5
 _ROOM = 1.5  # a larger context is this many times as long as what must fit, so that the chat can go on
-
-
 _NEARLY_FULL = 0.85  # of the context: an answer of usual length may no longer fit
 
 

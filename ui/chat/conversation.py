@@ -17,9 +17,10 @@ from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.message_tree import MessageTree
 from ui.chat.tools.call_round import CallRound
 from ui.chat.tools.tool_box import ToolBox
-from ui.client.api import Api, ReplyEnd, ReplyStream
+from ui.client.api import Api
 from ui.client.attachments import Attachment, content_of
 from ui.client.chat_records import EDITED, Chat, ChatSettings, Message, Role, Status, Timings, title_of
+from ui.client.reply_stream import ReplyEnd, ReplyStream
 from ui.client.speeds import DeepProgress, Speed
 from ui.client.tool_calls import ToolCall, messages_of
 from ui.language import tr

@@ -29,8 +29,9 @@ from ui.chat.conversation import TokenRate
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.messages.receipts import receipt_facts
-from ui.client.api import Api, ReplyEnd, ReplyStream
+from ui.client.api import Api
 from ui.client.chat_records import Timings
+from ui.client.reply_stream import ReplyEnd, ReplyStream
 from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space

@@ -9,8 +9,9 @@ from PySide6.QtCore import QObject, Signal
 
 from ui.chat.context_use import later_start
 from ui.chat.conversation import request_body
-from ui.client.api import Api, ReplyStream
+from ui.client.api import Api
 from ui.client.chat_records import ChatSettings, Message, Role, Status
+from ui.client.reply_stream import ReplyStream
 from ui.client.speeds import Speed
 from ui.language import tr
 

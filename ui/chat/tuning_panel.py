@@ -259,8 +259,12 @@ class TuningPanel(Dressed, QFrame):
 
     def _defaults(self) -> ChatSettings:
         chosen = self._settings
-        kept = {"system_prompt": chosen.system_prompt, "speed": chosen.speed, "begins_at": chosen.begins_at}
-        return ChatSettings(model=chosen.model, **kept)  # type: ignore[arg-type]
+        return ChatSettings(
+            model=chosen.model,
+            system_prompt=chosen.system_prompt,
+            speed=chosen.speed,
+            begins_at=chosen.begins_at,
+        )
 
 
 class _DialRow(QWidget):

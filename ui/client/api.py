@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import shiboken6
@@ -35,64 +35,13 @@ from PySide6.QtNetwork import (
 from core.values.messages import Snapshot
 from models.formatting.json_values import fitting
 from models.formatting.sentence import said_in
-from ui.client.chat_records import Timings
-from ui.client.problems import code_of, sentence_of
-from ui.client.speeds import DeepProgress
+from ui.client.problems import NOT_ANSWERING, error_in, network_problem, problem_of
+from ui.client.reply_stream import ReplyStream
 from ui.language import tr
-
-
-class SseParser:
-    """Turns bytes into the ``data`` of events. Lines and UTF-8 characters may be cut anywhere."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._data: list[bytes] = []
-
-    def feed(self, chunk: bytes) -> list[str]:
-        """Return the data of the events that ``chunk`` completes."""
-        lines = (self._rest + chunk).split(b"\n")
-        self._rest = lines.pop()
-        events = [self._take_line(line.removesuffix(b"\r")) for line in lines]
-        return [event for event in events if event is not None]
-
-    def _take_line(self, line: bytes) -> str | None:
-        if not line:
-            return self._finish_event()
-        field, _, value = line.partition(b":")
-        if field == b"data":
-            self._data.append(value.removeprefix(b" "))
-        return None
-
-    def _finish_event(self) -> str | None:
-        if not self._data:
-            return None
-        data = b"\n".join(self._data).decode("utf-8", "replace")
-        self._data.clear()
-        return data
-
 
 CALL_TIMEOUT_MS = 10_000
 NOTICED_MS = 3_000  # within that time it is known that a server has died and comes back
 EMBED_TIMEOUT_MS = 120_000  # the model for them may have to be loaded first
-MAX_ERROR_BYTES = 1 << 20
-
-
-class CallMade(NamedTuple):
-    """A call of a tool, as a model made it."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyEnd:
-    """How a streamed reply ended."""
-
-    finish_reason: str
-    timings: Timings | None
-    answered_by: str | None = None  # the small model, where that one gave the reply
-    calls: tuple[CallMade, ...] = ()  # of tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,14 +204,13 @@ class Api(QObject):
             failed(tr("The server is not running yet."))
             return lambda: None
         target = QSaveFile(str(to))
+
+        def fail_to_write() -> None:
+            problem = target.errorString()
+            failed(tr("{to} cannot be written: {problem}. Choose another place.", to=to, problem=problem))
+
         if not target.open(QIODevice.OpenModeFlag.WriteOnly):
-            failed(
-                tr(
-                    "{to} cannot be written: {problem}. Choose another place.",
-                    to=to,
-                    problem=target.errorString(),
-                )
-            )
+            fail_to_write()
             return lambda: None
         reply = self._network.get(self._request(path))
         target.setParent(reply)
@@ -275,15 +223,9 @@ class Api(QObject):
             self._calls.discard(reply)
             if reply.error() != QNetworkReply.NetworkError.NoError:
                 target.cancelWriting()
-                failed(_without_words(reply))
+                failed(network_problem(reply))
             elif not target.commit():
-                failed(
-                    tr(
-                        "{to} cannot be written: {problem}. Choose another place.",
-                        to=to,
-                        problem=target.errorString(),
-                    )
-                )
+                fail_to_write()
             else:
                 done()
 
@@ -368,7 +310,7 @@ class Api(QObject):
         def give_up() -> None:
             if self._url is not None and waiting in self._waiting:
                 self._waiting.remove(waiting)
-                stream.fail(_NETWORK_SENTENCES[_Error.ConnectionRefusedError])
+                stream.fail(NOT_ANSWERING)
 
         QTimer.singleShot(NOTICED_MS, stream, give_up)
 
@@ -407,7 +349,7 @@ class Api(QObject):
         if reply.error() != QNetworkReply.NetworkError.NoError:
             if isinstance(error := error_in(reply), dict):
                 told(error)
-            failed(describe(reply))
+            failed(problem_of(reply)[0])
             return
         try:
             body = json.loads(bytes(reply.readAll().data()), object_hook=said_in)
@@ -428,230 +370,12 @@ class Api(QObject):
         return request
 
 
-class ReplyStream(QObject):
-    """One streamed reply. After any number of ``text`` comes exactly one of ``finished``, ``failed``, ``cancelled``."""
-
-    drafted = Signal(object)  # before its text: spans of drafted characters, counted in all text of the reply
-    text = Signal(str, int)  # what was added, and how many tokens that is
-    thought = Signal(str, int)  # the same of what a model thinks before it answers
-    progressed = Signal(object)  # DeepProgress, before the text of a deep reply
-    finished = Signal(object)  # ReplyEnd
-    failed = Signal(str, str)  # a sentence, and the code of the server's error, "" where it gave none
-    cancelled = Signal()
-    unreached = Signal(str)  # nobody was there at this address: nothing was sent
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._reply: QNetworkReply | None = None
-        self._parser = SseParser()
-        self._finish_reason: str | None = None
-        self._timings: Timings | None = None
-        self._answered_by: str | None = None
-        self._has_ended = False
-        self._n_tokens = self._n_told = 0
-        self._n_chars = 0
-        self._made: dict[int, list[str]] = {}  # by place in the reply: id, name and arguments of a call
-
-    @property
-    def has_ended(self) -> bool:
-        """True after the one end."""
-        return self._has_ended
-
-    @property
-    def answered_by(self) -> str | None:
-        """The small model that gives this reply, as soon as the server has said so."""
-        return self._answered_by
-
-    def follow(self, reply: QNetworkReply) -> None:
-        """Read ``reply`` as it comes."""
-        self._reply = reply
-        reply.readyRead.connect(self._on_bytes)
-        reply.finished.connect(self._on_closed)
-        reply.finished.connect(reply.deleteLater)
-
-    def cancel(self) -> None:
-        """Close the connection, which stops the server's work on it."""
-        if self._end():
-            if self._reply is not None:
-                self._reply.abort()
-            self.cancelled.emit()
-
-    def _on_bytes(self) -> None:
-        if self._has_ended or self._reply is None or not _is_event_stream(self._reply):
-            return
-        added = _Added()
-        for data in self._parser.feed(bytes(self._reply.readAll().data())):
-            problem = self._take(data, added)
-            if problem is not None:
-                self._emit(added)
-                self.fail(*problem)
-                self._reply.abort()
-                return
-        self._emit(added)
-
-    def _emit(self, added: _Added) -> None:
-        if added.drafted:
-            self.drafted.emit(added.drafted)
-        for signal, pieces in ((self.thought, added.thoughts), (self.text, added.text)):
-            if pieces:
-                n_new, self._n_told = self._n_tokens - self._n_told, self._n_tokens
-                signal.emit("".join(pieces), n_new)
-
-    def _take(self, data: str, added: _Added) -> tuple[str, str] | None:
-        """Take one event; return a sentence and its code where it says that the reply failed."""
-        if data == "[DONE]":
-            return None
-        try:
-            event = json.loads(data)
-        except ValueError:
-            return tr("The server sent something that is not JSON."), ""
-        if not isinstance(event, dict):
-            return tr("The server sent something unexpected."), ""
-        if "error" in event:
-            return sentence_of(event) or tr("The server reported an error without saying which."), code_of(event)
-        timings = Timings.from_object(event.get("timings"))
-        self._answered_by = event.get("answered_by") or self._answered_by
-        progress = fitting(DeepProgress, event.get("progress"))
-        if progress is not None:
-            self.progressed.emit(progress)
-        for choice in event.get("choices") or ():
-            delta = choice.get("delta") or {}
-            content, thought = _said(delta)
-            if thought:
-                added.thoughts.append(thought)
-            if content:
-                added.text.append(content)
-                added.drafted += [(self._n_chars + begin, self._n_chars + end) for begin, end in _spans(event)]
-                self._n_chars += len(content)
-            if thought or content:
-                # Before the end only the tokens so far are known; of a server that does not say, one for each chunk.
-                self._n_tokens = timings.decode_tokens if timings is not None else self._n_tokens + 1
-            for call in delta.get("tool_calls") or ():
-                self._take_call(call)
-            self._finish_reason = choice.get("finish_reason") or self._finish_reason
-        if self._finish_reason is not None:
-            self._timings = timings or self._timings
-        return None
-
-    def _take_call(self, call: dict[str, Any]) -> None:
-        function = call.get("function") or {}
-        made = self._made.setdefault(call.get("index", 0), ["", "", ""])
-        for at, piece in enumerate((call.get("id"), function.get("name"), function.get("arguments"))):
-            made[at] += piece or ""
-
-    def _on_closed(self) -> None:
-        if self._has_ended or self._reply is None:
-            return
-        if _is_event_stream(self._reply):
-            self._on_bytes()
-        if self._has_ended:
-            return
-        if self._finish_reason is not None:
-            self._end()
-            calls = tuple(CallMade(*made) for _, made in sorted(self._made.items()))
-            self.finished.emit(ReplyEnd(self._finish_reason, self._timings, self._answered_by, calls))
-        elif _is_event_stream(self._reply):
-            self.fail(tr("The connection to the server broke in the middle of the reply."))
-        elif self._reply.error() == _Error.ConnectionRefusedError:
-            reply, self._reply = self._reply, None
-            self.unreached.emit(reply.url().toString())
-        else:
-            self.fail(*problem_of(self._reply))
-
-    def fail(self, problem: str, code: str = "") -> None:
-        """End the reply with a problem; ``code`` is the one of the server's error."""
-        if self._end():
-            self.failed.emit(problem, code)
-
-    def _end(self) -> bool:
-        was_open, self._has_ended = not self._has_ended, True
-        return was_open
-
-
-@dataclass(slots=True)
-class _Added:
-    """What one read of the network brought."""
-
-    thoughts: list[str] = field(default_factory=list)
-    text: list[str] = field(default_factory=list)
-    drafted: list[tuple[int, int]] = field(default_factory=list)
-
-
-def _said(delta: dict[str, Any]) -> tuple[str, str]:
-    """Return what a chunk adds to the text and to the thoughts; Mistral's models that think send parts of both."""
-    content, thought = delta.get("content"), delta.get("reasoning_content") or delta.get("reasoning")
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    if parts:
-        content = "".join(map(_text_of, parts))
-        thoughts = [one for part in parts for one in part.get("thinking") or ()]
-        thought = "".join(_text_of(one) for one in thoughts if isinstance(one, dict))
-    return content if isinstance(content, str) else "", thought if isinstance(thought, str) else ""
-
-
-def _text_of(part: dict[str, Any]) -> str:
-    text = part.get("text")
-    return text if isinstance(text, str) else ""
-
-
-def _spans(event: dict[str, Any]) -> list[tuple[int, int]]:
-    found = event.get("drafted")
-    return [(int(begin), int(end)) for begin, end in found] if isinstance(found, list) else []
-
-
 def _part(disposition: str, body: bytes = b"") -> QHttpPart:
     part = QHttpPart()
     part.setHeader(QNetworkRequest.KnownHeaders.ContentDispositionHeader, f"form-data; {disposition}")
     if body:
         part.setBody(QByteArray(body))
     return part
-
-
-def error_in(reply: QNetworkReply) -> Any:
-    """Return the error in the body of a reply, without taking it; None where there is none."""
-    try:
-        body = json.loads(bytes(reply.peek(MAX_ERROR_BYTES).data())) if reply.isOpen() else None
-    except ValueError:
-        return None
-    return body.get("error") if isinstance(body, dict) else None
-
-
-def describe(reply: QNetworkReply) -> str:
-    """Return what went wrong with ``reply`` as a sentence: the server's own words where it gave some."""
-    return problem_of(reply)[0]
-
-
-def problem_of(reply: QNetworkReply) -> tuple[str, str]:
-    """Return what went wrong with ``reply`` as a sentence, and the code of the server's error."""
-    try:
-        # One that was ended here is closed.
-        body = json.loads(bytes(reply.read(MAX_ERROR_BYTES).data())) if reply.isOpen() else None
-    except ValueError:
-        body = None
-    sentence = sentence_of(body)
-    return (sentence, code_of(body)) if sentence is not None else (_without_words(reply), "")
-
-
-def _without_words(reply: QNetworkReply) -> str:
-    status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
-    if status is not None:
-        return tr("The server answered with HTTP status {status}.", status=status)
-    return _NETWORK_SENTENCES.get(
-        reply.error(), tr("The server cannot be reached: {problem}.", problem=reply.errorString())
-    )
-
-
-_Error = QNetworkReply.NetworkError
-_NETWORK_SENTENCES = {
-    _Error.ConnectionRefusedError: tr("The server is not answering: it may have stopped."),
-    _Error.RemoteHostClosedError: tr("The server closed the connection before it answered."),
-    _Error.OperationCanceledError: tr("The server did not answer in time."),
-    _Error.TimeoutError: tr("The server did not answer in time."),
-}
-
-
-def _is_event_stream(reply: QNetworkReply) -> bool:
-    kind = reply.header(QNetworkRequest.KnownHeaders.ContentTypeHeader)
-    return isinstance(kind, str) and kind.startswith("text/event-stream")
 
 
 def _encoded(body: dict[str, Any]) -> QByteArray:

@@ -16,9 +16,10 @@ from models.formatting.json_values import value_of
 from models.formatting.sentence import said_in
 from models.library.requests import EVENTS, ROUTES
 from models.library.values import Download, Quantising, RowReport, Trouble, TroubleKind
-from ui.client.api import Api, SseParser, error_in, problem_of
-from ui.client.problems import code_of, sentence_of
+from ui.client.api import Api
+from ui.client.problems import code_of, error_in, problem_of, sentence_of
 from ui.client.remedies import clicked
+from ui.client.reply_stream import SseParser
 from ui.language import tr
 
 LOST = tr("The library stopped in the middle of this and is starting again. Try again.")

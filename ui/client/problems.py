@@ -1,12 +1,16 @@
-"""What the window says of an error of the server: its own words where the code tells enough. No Qt here."""
+"""What the window says of an error of the server: its own words where the code tells enough."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from PySide6.QtNetwork import QNetworkReply, QNetworkRequest
 
 from models.formatting.sentence import Sentence, said_in
 from ui.language import of_data, tr
 
+MAX_ERROR_BYTES = 1 << 20
 # By the code of an error that says no more than its code does.
 _SENTENCES = {
     "shutting_down": tr("The server was stopped before the answer was whole."),
@@ -47,3 +51,46 @@ def _of_context(error: Any) -> str:
         n_prompt=sizes[0],
         n_ctx=sizes[1],
     )
+
+
+def error_in(reply: QNetworkReply) -> Any:
+    """Return the error in the body of a reply, without taking it; None where there is none."""
+    try:
+        body = json.loads(bytes(reply.peek(MAX_ERROR_BYTES).data())) if reply.isOpen() else None
+    except ValueError:
+        return None
+    return body.get("error") if isinstance(body, dict) else None
+
+
+def problem_of(reply: QNetworkReply) -> tuple[str, str]:
+    """Return what went wrong with ``reply`` as a sentence, and the code of the server's error.
+
+    The sentence is the server's own where it gave one.
+    """
+    try:
+        # One that was ended here is closed.
+        body = json.loads(bytes(reply.read(MAX_ERROR_BYTES).data())) if reply.isOpen() else None
+    except ValueError:
+        body = None
+    sentence = sentence_of(body)
+    return (sentence, code_of(body)) if sentence is not None else (network_problem(reply), "")
+
+
+def network_problem(reply: QNetworkReply) -> str:
+    """Return what went wrong with ``reply`` where the server gave no words, as a sentence."""
+    status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
+    if status is not None:
+        return tr("The server answered with HTTP status {status}.", status=status)
+    return _NETWORK_SENTENCES.get(
+        reply.error(), tr("The server cannot be reached: {problem}.", problem=reply.errorString())
+    )
+
+
+NOT_ANSWERING = tr("The server is not answering: it may have stopped.")
+_Error = QNetworkReply.NetworkError
+_NETWORK_SENTENCES = {
+    _Error.ConnectionRefusedError: NOT_ANSWERING,
+    _Error.RemoteHostClosedError: tr("The server closed the connection before it answered."),
+    _Error.OperationCanceledError: tr("The server did not answer in time."),
+    _Error.TimeoutError: tr("The server did not answer in time."),
+}

@@ -399,33 +399,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>Load the model with</source>
-      <translation>Das Modell laden mit</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
       <source>Enter sends  ·  Shift+Enter starts a new line</source>
       <translation>Eingabe sendet  ·  Umschalt+Eingabe beginnt eine neue Zeile</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>About {n_tokens:,} tokens with this message; the model's context holds {n_ctx:,}.</source>
-      <translation>Mit dieser Nachricht etwa {n_tokens:,} Token; der Kontext des Modells fasst {n_ctx:,}.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source> Shorten it, or choose a model with a larger context.</source>
-      <translation> Kürze sie, oder wähle ein Modell mit größerem Kontext.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>There is room enough, and this model's context cannot be larger</source>
-      <translation>Es ist Platz genug, und der Kontext dieses Modells kann nicht größer sein</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>The loading of {name} was cancelled, so no model is loaded.</source>
-      <translation>Das Laden von {name} wurde abgebrochen: Kein Modell ist geladen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -459,26 +434,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>Choose another model</source>
-      <translation>Anderes Modell wählen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>Writing a summary of this chat…</source>
-      <translation>Schreibt eine Zusammenfassung dieses Chats…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>There is no summary: {problem}</source>
-      <translation>Es gibt keine Zusammenfassung: {problem}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>{LARGER} {wanted:,} tokens of context</source>
-      <translation>{LARGER} {wanted:,} Token Kontext</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
       <source>{name} cannot see images.</source>
       <translation>{name} kann keine Bilder sehen.</translation>
     </message>
@@ -499,13 +454,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>Load {name}</source>
-      <translation>{name} laden</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>Load it</source>
-      <translation>Laden</translation>
+      <source>Open</source>
+      <translation>Öffnen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -514,23 +464,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>Open</source>
-      <translation>Öffnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>Choose what to send of {name}…</source>
-      <translation>Auswählen, was von {name} gesendet wird…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
       <source>Choosing the passages that fit the question…  {share:.0%}</source>
       <translation>Wählt die Stellen, die zur Frage passen…  {share:.0%}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>Use the usual context</source>
-      <translation>Den üblichen Kontext nehmen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -549,21 +484,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>{LARGER} {larger:,} tokens of context</source>
-      <translation>{LARGER} {larger:,} Token Kontext</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>Start a new chat with a summary of this one</source>
-      <translation>Einen neuen Chat mit einer Zusammenfassung von diesem beginnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>Leave out earlier messages</source>
-      <translation>Frühere Nachrichten weglassen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
       <source>Shorten the message</source>
       <translation>Die Nachricht kürzen</translation>
     </message>
@@ -571,16 +491,6 @@
       <location filename="../../ui/chat/chat_page.py" />
       <source>Find one on the Hub…</source>
       <translation>Eines auf dem Hub finden…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>The model could not be loaded.</source>
-      <translation>Das Modell konnte nicht geladen werden.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>Load it again</source>
-      <translation>Noch einmal laden</translation>
     </message>
     <message>
       <location filename="../../ui/chat/composer.py" />
@@ -646,6 +556,61 @@
       <location filename="../../ui/chat/context_bar.py" />
       <source>Click for what makes room.</source>
       <translation>Klicke, um zu sehen, was Platz schafft.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source>Load the model with</source>
+      <translation>Das Modell laden mit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source>About {n_tokens:,} tokens with this message; the model's context holds {n_ctx:,}.</source>
+      <translation>Mit dieser Nachricht etwa {n_tokens:,} Token; der Kontext des Modells fasst {n_ctx:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source> Shorten it, or choose a model with a larger context.</source>
+      <translation> Kürze sie, oder wähle ein Modell mit größerem Kontext.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source>There is room enough, and this model's context cannot be larger</source>
+      <translation>Es ist Platz genug, und der Kontext dieses Modells kann nicht größer sein</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source>{LARGER} {wanted:,} tokens of context</source>
+      <translation>{LARGER} {wanted:,} Token Kontext</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source>Choose another model</source>
+      <translation>Anderes Modell wählen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source>Writing a summary of this chat…</source>
+      <translation>Schreibt eine Zusammenfassung dieses Chats…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source>There is no summary: {problem}</source>
+      <translation>Es gibt keine Zusammenfassung: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source>Choose what to send of {name}…</source>
+      <translation>Auswählen, was von {name} gesendet wird…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source>Leave out earlier messages</source>
+      <translation>Frühere Nachrichten weglassen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
+      <source>Start a new chat with a summary of this one</source>
+      <translation>Einen neuen Chat mit einer Zusammenfassung von diesem beginnen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/conversation.py" />
@@ -1950,6 +1915,36 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <translation>ohne Entwürfe</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/server_notice.py" />
+      <source>The loading of {name} was cancelled, so no model is loaded.</source>
+      <translation>Das Laden von {name} wurde abgebrochen: Kein Modell ist geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/server_notice.py" />
+      <source>The model could not be loaded.</source>
+      <translation>Das Modell konnte nicht geladen werden.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/server_notice.py" />
+      <source>Load {name}</source>
+      <translation>{name} laden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/server_notice.py" />
+      <source>Load it</source>
+      <translation>Laden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/server_notice.py" />
+      <source>Use the usual context</source>
+      <translation>Den üblichen Kontext nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/server_notice.py" />
+      <source>Load it again</source>
+      <translation>Noch einmal laden</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/speed_picker.py" />
       <source>Speed: {name}</source>
       <translation>Geschwindigkeit: {name}</translation>
@@ -2555,31 +2550,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/api.py" />
-      <source>The server is not answering: it may have stopped.</source>
-      <translation>Der Server antwortet nicht: Er hat vielleicht angehalten.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/client/api.py" />
-      <source>The server closed the connection before it answered.</source>
-      <translation>Der Server hat die Verbindung geschlossen, bevor er geantwortet hat.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/client/api.py" />
-      <source>The server did not answer in time.</source>
-      <translation>Der Server hat nicht rechtzeitig geantwortet.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/client/api.py" />
-      <source>The server answered with HTTP status {status}.</source>
-      <translation>Der Server hat mit dem HTTP-Status {status} geantwortet.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/client/api.py" />
-      <source>The server cannot be reached: {problem}.</source>
-      <translation>Der Server ist nicht erreichbar: {problem}.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/client/api.py" />
       <source>The window is closing.</source>
       <translation>Das Fenster wird geschlossen.</translation>
     </message>
@@ -2600,11 +2570,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/api.py" />
-      <source>The server sent something unexpected.</source>
-      <translation>Der Server hat etwas Unerwartetes gesendet.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/client/api.py" />
       <source>The server sent other vectors than those that were asked for.</source>
       <translation>Der Server hat andere Vektoren gesendet als die gewünschten.</translation>
     </message>
@@ -2612,16 +2577,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/client/api.py" />
       <source>The server sent something that is not JSON.</source>
       <translation>Der Server hat etwas gesendet, das kein JSON ist.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/client/api.py" />
-      <source>The server reported an error without saying which.</source>
-      <translation>Der Server hat einen Fehler gemeldet, ohne zu sagen, welchen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/client/api.py" />
-      <source>The connection to the server broke in the middle of the reply.</source>
-      <translation>Die Verbindung zum Server brach mitten in der Antwort ab.</translation>
     </message>
     <message>
       <location filename="../../ui/client/library_link.py" />
@@ -2642,6 +2597,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/client/private_server.py" />
       <source>exit code {code}</source>
       <translation>Exit-Code {code}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/problems.py" />
+      <source>The server is not answering: it may have stopped.</source>
+      <translation>Der Server antwortet nicht: Er hat vielleicht angehalten.</translation>
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
@@ -2667,6 +2627,26 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/client/problems.py" />
       <source>The messages have {n_prompt:,} tokens, and the context of the model has room for {n_ctx:,}.</source>
       <translation>Die Nachrichten haben {n_prompt:,} Token, und der Kontext des Modells hat Platz für {n_ctx:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/problems.py" />
+      <source>The server closed the connection before it answered.</source>
+      <translation>Der Server hat die Verbindung geschlossen, bevor er geantwortet hat.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/problems.py" />
+      <source>The server did not answer in time.</source>
+      <translation>Der Server hat nicht rechtzeitig geantwortet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/problems.py" />
+      <source>The server answered with HTTP status {status}.</source>
+      <translation>Der Server hat mit dem HTTP-Status {status} geantwortet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/problems.py" />
+      <source>The server cannot be reached: {problem}.</source>
+      <translation>Der Server ist nicht erreichbar: {problem}.</translation>
     </message>
     <message>
       <location filename="../../ui/client/remedies.py" />
@@ -2697,6 +2677,21 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/client/remedies.py" />
       <source>Find it again to see what there is.</source>
       <translation>Öffne es noch einmal, um zu sehen, was es gibt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/reply_stream.py" />
+      <source>The server sent something unexpected.</source>
+      <translation>Der Server hat etwas Unerwartetes gesendet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/reply_stream.py" />
+      <source>The server reported an error without saying which.</source>
+      <translation>Der Server hat einen Fehler gemeldet, ohne zu sagen, welchen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/reply_stream.py" />
+      <source>The connection to the server broke in the middle of the reply.</source>
+      <translation>Die Verbindung zum Server brach mitten in der Antwort ab.</translation>
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
@@ -6535,16 +6530,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Start new, and keep the damaged file</source>
-      <translation>Neu beginnen und die beschädigte Datei behalten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Reading the chats of {source}…</source>
-      <translation>Liest die Chats von {source}…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>{name} answers from now on</source>
       <translation>{name} antwortet ab jetzt</translation>
     </message>
@@ -6552,26 +6537,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Undone</source>
       <translation>Rückgängig gemacht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Save what can be read of it</source>
-      <translation>Speichern, was davon lesbar ist</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Take the chats of the backup of {day}</source>
-      <translation>Die Chats der Sicherung vom {day} nehmen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Other ways…</source>
-      <translation>Andere Wege…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>{source} has no chat that is not here and can be read.</source>
-      <translation>{source} hat keinen Chat, der nicht hier ist und sich lesen lässt.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -6685,21 +6650,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Bring chats back…</source>
-      <translation>Chats zurückholen…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>1 chat is back</source>
-      <translation>1 Chat ist zurück</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>{n_chats:,} chats are back</source>
-      <translation>{n_chats:,} Chats sind zurück</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>Page</source>
       <translation>Seite</translation>
     </message>
@@ -6767,6 +6717,51 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/server_link.py" />
       <source>Use recommended engine settings</source>
       <translation>Empfohlene Engine-Einstellungen verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>Take the chats of the backup of {day}</source>
+      <translation>Die Chats der Sicherung vom {day} nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>Reading the chats of {source}…</source>
+      <translation>Liest die Chats von {source}…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>{source} has no chat that is not here and can be read.</source>
+      <translation>{source} hat keinen Chat, der nicht hier ist und sich lesen lässt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>Bring chats back…</source>
+      <translation>Chats zurückholen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>Start new, and keep the damaged file</source>
+      <translation>Neu beginnen und die beschädigte Datei behalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>1 chat is back</source>
+      <translation>1 Chat ist zurück</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>{n_chats:,} chats are back</source>
+      <translation>{n_chats:,} Chats sind zurück</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>Save what can be read of it</source>
+      <translation>Speichern, was davon lesbar ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>Other ways…</source>
+      <translation>Andere Wege…</translation>
     </message>
     <message>
       <location filename="../../app/doctor/checks.py" />
@@ -7025,8 +7020,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/removal.py" />
+      <source>{file} could not be moved to the trash: {reason}.</source>
+      <translation>{file} konnte nicht in den Papierkorb gelegt werden: {reason}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
       <source>{name} {owner} and is only used from there: {path}. Remove it there, or take the folder off the list.</source>
       <translation>{name} {owner} und wird nur von dort verwendet: {path}. Entferne es dort, oder nimm den Ordner von der Liste.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
+      <source>{file} could not be deleted: {reason}. Check the permissions of its folder.</source>
+      <translation type="unfinished" />
     </message>
     <message>
       <location filename="../../app/library/removal.py" />
@@ -7047,11 +7052,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/library/removal.py" />
       <source>{name} is a part of Slipstream and stays.</source>
       <translation>{name} ist ein Teil von Slipstream und bleibt.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library/removal.py" />
-      <source>{file} could not be moved to the trash: {reason}.</source>
-      <translation>{file} konnte nicht in den Papierkorb gelegt werden: {reason}.</translation>
     </message>
     <message>
       <location filename="../../app/library/repair.py" />
@@ -7364,6 +7364,31 @@ Klicke für mehr.</translation>
       <translation>Nach keinem Partner wurde gesucht: {error}</translation>
     </message>
     <message>
+      <location filename="../../app/server/calls/chat_body.py" />
+      <source>The parameters of the function {name} must be of type object.</source>
+      <translation>Die Parameter der Funktion {name} müssen vom Typ object sein.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/chat_body.py" />
+      <source>A deep reply is one answer made of several drafts: leave n out.</source>
+      <translation>Eine gründliche Antwort ist eine einzige aus mehreren Entwürfen: Lass n weg.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/chat_body.py" />
+      <source>Deep replies call no tools: leave tools out, or use another speed.</source>
+      <translation>Gründliche Antworten rufen keine Werkzeuge auf: Lass die Werkzeuge weg, oder nimm eine andere Geschwindigkeit.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/chat_body.py" />
+      <source>A deep reply answers a user's message: the last message must be one.</source>
+      <translation>Eine gründliche Antwort beantwortet eine Nachricht des Nutzers: Die letzte Nachricht muss eine sein.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/chat_body.py" />
+      <source>Deep replies see no images: use another speed.</source>
+      <translation>Gründliche Antworten sehen keine Bilder: Nimm eine andere Geschwindigkeit.</translation>
+    </message>
+    <message>
       <location filename="../../app/server/calls/model_host.py" />
       <source>The server is shutting down.</source>
       <translation>Der Server wird beendet.</translation>
@@ -7387,31 +7412,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/server/calls/model_pool.py" />
       <source>No model is loaded: name one in the field 'model'.</source>
       <translation>Kein Modell ist geladen: Wähle eines aus.</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/calls/schemas.py" />
-      <source>The parameters of the function {name} must be of type object.</source>
-      <translation>Die Parameter der Funktion {name} müssen vom Typ object sein.</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/calls/schemas.py" />
-      <source>A deep reply is one answer made of several drafts: leave n out.</source>
-      <translation>Eine gründliche Antwort ist eine einzige aus mehreren Entwürfen: Lass n weg.</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/calls/schemas.py" />
-      <source>Deep replies call no tools: leave tools out, or use another speed.</source>
-      <translation>Gründliche Antworten rufen keine Werkzeuge auf: Lass die Werkzeuge weg, oder nimm eine andere Geschwindigkeit.</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/calls/schemas.py" />
-      <source>A deep reply answers a user's message: the last message must be one.</source>
-      <translation>Eine gründliche Antwort beantwortet eine Nachricht des Nutzers: Die letzte Nachricht muss eine sein.</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/calls/schemas.py" />
-      <source>Deep replies see no images: use another speed.</source>
-      <translation>Gründliche Antworten sehen keine Bilder: Nimm eine andere Geschwindigkeit.</translation>
     </message>
     <message>
       <location filename="../../app/server/calls/speed.py" />
@@ -8554,6 +8554,11 @@ Klicke für mehr.</translation>
       <translation>der Server sendet nichts mehr</translation>
     </message>
     <message>
+      <location filename="../../models/download/ranges.py" />
+      <source>it sent something else than the file</source>
+      <translation type="unfinished" />
+    </message>
+    <message>
       <location filename="../../models/download/transfer.py" />
       <source>the connection was closed early</source>
       <translation>die Verbindung wurde zu früh getrennt</translation>
@@ -9277,6 +9282,11 @@ Klicke für mehr.</translation>
       <location filename="../../models/hub/remote_source.py" />
       <source>it does not send parts of files</source>
       <translation>er sendet keine Teile von Dateien</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/session.py" />
+      <source>The proxy cannot be used ({reason}). Correct it in the settings of the Hub, or in the variables HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. It looks like http://example.org:3128 or socks5://127.0.0.1:1080.</source>
+      <translation type="unfinished" />
     </message>
     <message>
       <location filename="../../models/hub/settings.py" />

@@ -13,10 +13,11 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from models.formatting.program import PROGRAM_FOLDER
 from models.formatting.system_error import system_reason
 from ui.language import in_all, tr
 
-LAUNCHER = Path(__file__).resolve().parents[2] / "slipstream"
+LAUNCHER = PROGRAM_FOLDER / "slipstream"
 NAME = "slipstream"
 MIME_TYPE = "application/x-gguf"
 _TOOL_SECONDS = 20.0  # an index of the desktop's is renewed in well under one

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from PySide6.QtCore import QObject, QProcess, Signal
 
-ROOT = Path(__file__).resolve().parents[2]
+from models.formatting.program import PROGRAM_FOLDER
 
 
 class HelperProcess(QObject):
@@ -22,7 +21,7 @@ class HelperProcess(QObject):
         self._module, self._arguments = module, list(arguments)
         self.has_started = self._has_ended = False
         self._process = QProcess(self)
-        self._process.setWorkingDirectory(str(ROOT))
+        self._process.setWorkingDirectory(str(PROGRAM_FOLDER))
         self._process.setStandardErrorFile(QProcess.nullDevice())
         self._process.readyReadStandardOutput.connect(self._on_output)
         self._process.finished.connect(lambda *how: self._on_end())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from PySide6.QtCore import QDir, QEvent, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -292,6 +292,21 @@ def open_menu(menu: QMenu, button: QWidget, *, is_above: bool = False) -> None:
     size, edge = menu.sizeHint(), button.rect()
     left = edge.right() + 1 - size.width() if menu.isRightToLeft() else edge.left()
     menu.popup(button.mapToGlobal(QPoint(left, edge.top() - size.height() if is_above else edge.bottom())))
+
+
+Way = tuple[str, Callable[[], object]]
+"""What can be done about something: the words for it, and the deed."""
+
+
+def offer_ways(ways: Iterable[Way], button: QWidget, parent: QWidget, nothing: str = "") -> None:
+    """Offer what can be done in a menu at a button; ``nothing`` is what it says where there are no ways."""
+    menu = QMenu(parent)
+    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    for words, act in ways:
+        menu.addAction(words, act)
+    if menu.isEmpty() and nothing:
+        menu.addAction(nothing).setEnabled(False)
+    open_menu(menu, button)
 
 
 def announce(widget: QWidget, words: str) -> None:

@@ -94,7 +94,7 @@ class ChatPanes(QWidget):
         """Write the messages in another style: that of the tools has changed."""
         for page in self.pages:
             page.transcript.restyle()
-            page.context_bar.updateGeometry()  # hidden, it is told nothing and yet keeps its room
+            page.fit.bar.updateGeometry()  # hidden, it is told nothing and yet keeps its room
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Show both where there is room, else the one that is used."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -19,15 +19,8 @@ from PySide6.QtGui import (
     QShortcut,
 )
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QAbstractSpinBox,
     QHBoxLayout,
-    QLayout,
-    QLineEdit,
     QMainWindow,
-    QMenu,
-    QScrollArea,
-    QSplitter,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -62,7 +55,7 @@ from ui.commands.command_palette import CommandPalette
 from ui.commands.shortcuts_dialog import IN_CHAT, ON_CHATS, ON_PAGES, ON_WINDOW, ShortcutsDialog
 from ui.gauges.speed_bar import SpeedBar
 from ui.jobs.jobs_page import JobsPage
-from ui.language import day, tr
+from ui.language import tr
 from ui.library.find_view import downloads_at_work
 from ui.library.labels import fit_and_speed
 from ui.library.library_page import DOWNLOADS, FIND, LibraryPage
@@ -80,97 +73,19 @@ from ui.theme.icons import icon
 from ui.theme.layouts import fill
 from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
-from ui.theme.tokens import LINE, NARROW, SIDEBAR
+from ui.theme.tokens import NARROW, SIDEBAR
 from ui.widgets.growing_edit import model_files
-from ui.widgets.page_layout import announce, open_menu
+from ui.widgets.page_layout import announce
 from ui.widgets.toast import Toast
 from ui.window.background import Background
 from ui.window.chat_panes import ChatPanes
 from ui.window.newcomer import Newcomer
 from ui.window.rail import PAGES, NavigationRail, named_pages
+from ui.window.sides import Sides
+from ui.window.storage_notice import StorageNotice
+from ui.window.tab_order import leave_keyboard, move_focus
 
 PREPARE_MS = 600
-# Their parts are theirs alone.
-_WHOLE = (QAbstractItemView, QAbstractSpinBox, QLineEdit)
-
-
-def move_focus(window: QWidget, forward: bool) -> bool:
-    """Give the keyboard to the next widget of ``window``, or the one before; False where there is none."""
-    order = list(in_reading_order(window))
-    if not order:
-        return False
-    now = window.focusWidget()
-    if now in order:
-        at = order.index(now) + (1 if forward else -1)
-    elif now is not None and (inside := [at for at, one in enumerate(order) if now.isAncestorOf(one)]):
-        at = inside[0] if forward else inside[0] - 1  # a page that has the keyboard to scroll
-    else:
-        at = 0 if forward else -1
-    widget = order[at % len(order)]
-    widget.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
-    _scroll_to(widget)
-    return True
-
-
-def leave_keyboard(widget: QWidget) -> bool:
-    """Give the keyboard of a widget that goes away to what it was in; False where that takes none.
-
-    Qt would give it to the next one, which may be at the other end of the window: what is typed would be lost.
-    """
-    around = widget.parentWidget()
-    while around is not None and not around.isWindow():
-        to = around.focusProxy() or (around if isinstance(around, QScrollArea) else None)
-        if to is not None and to.isVisible() and to.isEnabled():
-            to.setFocus()
-            return True
-        around = around.parentWidget()
-    return False
-
-
-def in_reading_order(widget: QWidget) -> Iterator[QWidget]:
-    """Yield ``widget`` and what is in it, where Tab can go now."""
-    if widget.isHidden() or not widget.isEnabled():
-        return
-    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None:
-        yield widget
-    if isinstance(widget, _WHOLE):
-        return
-    for child in _children(widget):
-        yield from in_reading_order(child)
-
-
-def _children(widget: QWidget) -> list[QWidget]:
-    """Return the parts of a widget: those of its layout in its order, then the others by where they are."""
-    layout = widget.layout()
-    placed = list(_placed(layout)) if layout is not None else []
-    others = [
-        child
-        for child in widget.children()
-        if isinstance(child, QWidget) and not child.isWindow() and child not in placed
-    ]
-    begins = -1 if widget.isRightToLeft() else 1
-    return placed + sorted(others, key=lambda child: (child.y(), begins * child.geometry().center().x()))
-
-
-def _placed(layout: QLayout) -> Iterator[QWidget]:
-    for at in range(layout.count()):
-        match layout.itemAt(at):
-            case None:
-                continue
-            case item if (widget := item.widget()) is not None:
-                yield widget
-            case item if (inner := item.layout()) is not None:
-                yield from _placed(inner)
-
-
-def _scroll_to(widget: QWidget) -> None:
-    parent = widget.parentWidget()
-    while parent is not None:
-        if isinstance(parent, QScrollArea):
-            parent.ensureWidgetVisible(widget)
-        parent = parent.parentWidget()
-
-
 _T = TypeVar("_T")
 
 
@@ -202,6 +117,7 @@ class MainWindow(QMainWindow):
         self.tuning = TuningPanel()
         self.chats = ChatPanes(self.desk, self._made_chat_page)
         self._first = self._tuned = self.chats.page  # the one that is always there; the one whose settings are shown
+        self._storage = StorageNotice(self.archive, self._first.storage_banner, self)
         self.prompts = PromptLibrary(self.archive, self._ids, self)
         self.tools_box = ToolBox(settings_file.with_name("tools.json"), self)
         self.desk.use_tools(self.tools_box)
@@ -217,9 +133,9 @@ class MainWindow(QMainWindow):
         self.server: ServerPage | None = None
         self.jobs: JobsPage | None = None
         self.settings: SettingsPage | None = None
-        self._chat, self._sides, self._pages = QWidget(), QSplitter(), QStackedWidget()
+        self._chat, self._pages = QWidget(), QStackedWidget()
+        self._sides = Sides(self.history, self.chats, self.tuning, appearance)
         self.toast = Toast(self._first.stack)  # above what is being written, however tall that is
-        self._wants_sidebar, self._is_narrow = True, False
         self._undo: Callable[[], object] | None = None  # the last deleting or archiving
         self._shown_page, self._is_quitting = "chat", False
         self.background = Background(self, self.kept, icon("stream", appearance.palette.accent, size=64))
@@ -242,18 +158,11 @@ class MainWindow(QMainWindow):
 
     def _lay_out(self) -> None:
         fill(QHBoxLayout(self._chat), self._sides, margins=0)
-        self._sides.setChildrenCollapsible(False)
-        self._sides.setHandleWidth(LINE)
-        for at, part in enumerate((self.history, self.chats, self.tuning)):
-            self._sides.addWidget(part)
-            self._sides.setStretchFactor(at, int(part is self.chats))
-        self._sides.handle(2).setEnabled(False)  # the settings are as wide as their text needs
         self._pages.addWidget(self._chat)
         beside = fill(QHBoxLayout(), self.rail, (self._pages, 1), spacing=0)
         middle = QWidget()
         fill(QVBoxLayout(middle), (beside, 1), self.speed_bar, spacing=0, margins=0)
         self.setCentralWidget(middle)
-        self.tuning.hide()
         self.rail.show_page("chat")
 
     def _connect_signals(self) -> None:
@@ -284,6 +193,9 @@ class MainWindow(QMainWindow):
         self.desk.running_changed.connect(lambda running: self.watch.set_live(bool(running)))
         self.desk.current_changed.connect(self._on_current)
         self.desk.deleted.connect(self._on_deleted)
+        self._storage.export_wanted.connect(partial(self._with_chats, self.history.export_all))
+        self._storage.chats_changed.connect(self.desk.list_soon)
+        self._storage.brought_back.connect(self.toast.tell)
         self.chats.used_changed.connect(self._on_used_changed)
         self.tuning.changed.connect(partial(self._tune, ChatPage.change_settings))
         self.tuning.model_chosen.connect(partial(self._tune, ChatPage.choose_model))
@@ -619,9 +531,9 @@ class MainWindow(QMainWindow):
             self._pages.addWidget(self.jobs)
         return self.jobs
 
-    def _on_answer_wanted(self, question: str, answer: object, job: str) -> None:
+    def _on_answer_wanted(self, question: str, answer: dict[str, Any], job: str) -> None:
         self.show_page("chat")
-        self.desk.open_answer(question, answer, f"slipstream job:{job}")  # type: ignore[arg-type]
+        self.desk.open_answer(question, answer, f"slipstream job:{job}")
 
     def _change_model(self, name: str) -> None:
         dialog = SettingsDialog(self.link, name, self)
@@ -718,36 +630,19 @@ class MainWindow(QMainWindow):
 
     def toggle_sidebar(self) -> None:
         """Show or hide the chats."""
-        is_shown = self.history.isHidden()
-        self.history.setVisible(is_shown)
-        if self._is_narrow:
-            self.tuning.setVisible(self.tuning.isVisible() and not is_shown)
-        else:
-            self._wants_sidebar = is_shown
+        self._sides.toggle_history()
 
     def toggle_panel(self) -> None:
         """Show or hide the settings of the chat."""
-        is_shown = self.tuning.isHidden()
-        if is_shown and self._appearance.dress(self.tuning):  # before it takes its size
-            self.tuning.fit(self.width())
-        self.tuning.setVisible(is_shown)
-        if is_shown:
+        if self._sides.toggle_settings(self.width()):
             self.tuning.prompt.setFocus()
         else:
             self.page.composer.setFocus()
-        if self._is_narrow and is_shown:
-            self.history.hide()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """A narrow window shows the chat first; both sides stay one key away."""
+        """Show both sides where there is room."""
         super().resizeEvent(event)
-        self.tuning.fit(self.width())
-        was_narrow, self._is_narrow = self._is_narrow, self.width() < NARROW
-        if self._is_narrow and not was_narrow:
-            self.history.hide()
-            self.tuning.hide()
-        elif was_narrow and not self._is_narrow:
-            self.history.setVisible(self._wants_sidebar)
+        self._sides.fit(self.width())
 
     # What happened.
 
@@ -788,14 +683,13 @@ class MainWindow(QMainWindow):
             for page in self.chats.pages:
                 page.transcript.forget_hit()
 
-    def _on_listed(self, chats: object, words: str) -> None:
-        self.history.show_chats(list(chats), words)  # type: ignore[call-overload]
+    def _on_listed(self, chats: list[ChatSummary], words: str) -> None:
+        self.history.show_chats(chats, words)
         self.history.choose(self.desk.current.chat.id)
 
     def _on_current(self, conversation: object) -> None:
         self.history.choose(self.desk.current.chat.id)
-        if self._is_narrow:
-            self.history.hide()
+        self._sides.uncover()
 
     def _on_deleted(self, title: str) -> None:
         self._offer_undo(tr("Chat deleted"), self.desk.undo_delete)
@@ -813,45 +707,7 @@ class MainWindow(QMainWindow):
             announce(self, tr("Undone"))
 
     def _on_storage_problem(self, problem: str | None) -> None:
-        if problem is None:
-            self._first.storage_banner.hide()
-            self.desk.list_soon()  # chats that could not be saved until now
-        else:
-            way_out: tuple[str, Callable[[], object]] | None = None
-            if self.archive.damaged is not None:
-                way_out = tr("Bring chats back…"), self._show_ways_back
-            elif self.archive.is_in_memory:
-                way_out = tr("Export all chats…"), partial(self._with_chats, self.history.export_all)
-            self._first.storage_banner.say(problem, "warning", way_out)
-
-    def _show_ways_back(self) -> None:
-        """Offer what can be done about a damaged file of chats."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        damaged, backup = self.archive.damaged, self.archive.backup
-        if damaged is not None:
-            menu.addAction(tr("Save what can be read of it"), partial(self._bring_back, damaged))
-        if backup is not None:
-            made = day(backup.stat().st_mtime)
-            menu.addAction(tr("Take the chats of the backup of {day}", day=made), partial(self._bring_back, backup))
-        menu.addAction(tr("Start new, and keep the damaged file"), self._first.storage_banner.hide)
-        button = self._first.storage_banner.action
-        open_menu(menu, button)
-
-    def _bring_back(self, source: Path) -> None:
-        self._first.storage_banner.say(tr("Reading the chats of {source}…", source=source), "plain", can_close=False)
-        self.archive.bring_back(source, partial(self._on_brought_back, source))
-
-    def _on_brought_back(self, source: Path, n_chats: int) -> None:
-        self.desk.list_soon()
-        if n_chats:
-            self._first.storage_banner.hide()
-            self.toast.tell(tr("1 chat is back") if n_chats == 1 else tr("{n_chats:,} chats are back", n_chats=n_chats))
-        else:
-            way_out = (tr("Other ways…"), self._show_ways_back)
-            self._first.storage_banner.say(
-                tr("{source} has no chat that is not here and can be read.", source=source), "warning", way_out
-            )
+        self._storage.show_problem(problem)
 
     # Looks.
 
@@ -930,12 +786,12 @@ class MainWindow(QMainWindow):
         width = str(self.kept.value("sidebarWidth"))
         self.history.wanted_width = int(width) if width.isascii() and width.isdigit() else SIDEBAR
         self.kept.dress(self._appearance)
-        self._wants_sidebar = self.kept.is_on("sidebar", usually=True)
+        self._sides.wants_history = self.kept.is_on("sidebar", usually=True)
         # Qt keeps a list of one as the one.
         closed = self.kept.value("closedFolders")
         names = closed if isinstance(closed, list) else [closed] if closed else []
         self.history.model.closed = frozenset(str(name) for name in names)
-        self.history.setVisible(self._wants_sidebar and self.width() >= NARROW)
+        self.history.setVisible(self._sides.wants_history and self.width() >= NARROW)
 
     def quit(self) -> None:
         """Close the window for good, also where closing it leaves the app running."""
@@ -956,7 +812,7 @@ class MainWindow(QMainWindow):
         self.kept.keep("chat", first)
         self.kept.keep("chatBeside", others[0] if self.chats.is_two else "")
         self.kept.keep("geometry", self.saveGeometry())
-        self.kept.keep("sidebar", self._wants_sidebar)
+        self.kept.keep("sidebar", self._sides.wants_history)
         self.kept.keep("sidebarWidth", self.history.width())
         self.kept.keep("closedFolders", sorted(self.history.model.closed))
         self.tuning.take_typed()

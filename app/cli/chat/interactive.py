@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -196,7 +196,7 @@ def _read_block(line: str) -> str:
 
 
 @contextlib.contextmanager
-def _line_history(path: Path):  # type: ignore[no-untyped-def]
+def _line_history(path: Path) -> Iterator[None]:
     """Line editing with a history that outlives the chat, where the system has it and the folder can be written."""
     try:
         import readline

@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from app.jobs.benches import ROOT, benches
+from app.jobs.benches import benches
 from core.values.errors import BadOption
+from models.formatting.program import PROGRAM_FOLDER
 
 
 def bench(
@@ -41,7 +42,7 @@ def _become(name: str, options: list[str]) -> None:
     # Anew, because it sets variables that libraries read when they are loaded; and in this process, which whoever
     # started it can signal and wait for.
     command = [sys.executable, "-m", f"benchmarks.{name}", *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(PROGRAM_FOLDER), "PYTHONSAFEPATH": "1"}
     if os.name == "posix":
         os.execve(sys.executable, command, environment)
     raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)

@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from app.environment.exit_codes import ExitCode
-from models.formatting.program import PROGRAM
+from models.formatting.program import PROGRAM, PROGRAM_FOLDER
 
 # On all cores, each engine with one thread: the processes share the cores, and threads that wait for each other would
 # crawl. One for numpy too, which is imported some hundred times: starting more takes a third of that time.
@@ -38,11 +38,10 @@ def test(context: typer.Context) -> None:
     if importlib.util.find_spec("pytest") is None:
         print(f"Error: pytest is not installed here. {PROGRAM} test installs it and runs the tests.", file=sys.stderr)
         raise typer.Exit(ExitCode.SETUP_MISSING)
-    root = Path(__file__).resolve().parents[3]
     arguments = [one for one in context.args if one != _SLOW]
     if arguments:
-        raise typer.Exit(_pytest(root, *arguments))
-    raise typer.Exit(run_all(root, with_slow=_SLOW in context.args))
+        raise typer.Exit(_pytest(PROGRAM_FOLDER, *arguments))
+    raise typer.Exit(run_all(PROGRAM_FOLDER, with_slow=_SLOW in context.args))
 
 
 def run_all(root: Path, *, with_slow: bool) -> int:

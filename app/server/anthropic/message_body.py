@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text, checked_text
+from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
+from app.server.calls.schemas import Text, checked_text
 from app.server.http.body import LenientBody, WholeNumbers, valid
 from core.values.errors import BadRequest
 

@@ -14,10 +14,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
+from app.server.calls.chat_body import ChatCompletionBody, ChatMessage
 from app.server.calls.generation import new_id
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
-from app.server.calls.schemas import ChatCompletionBody, ChatMessage, GenerationBody
+from app.server.calls.schemas import GenerationBody
 from app.server.calls.speed import answering
 from app.server.chat.run import Choice, EngineRun
 from core.values.errors import BadRequest

@@ -7,9 +7,9 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from itertools import accumulate
 
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import ChoiceUpdate, Updates, tokens_of
 from app.server.calls.model_pool import ModelPool
-from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import Call
 from app.server.chat.deep import DeepReply
 from app.server.chat.images import image_marks, placed, read_images

@@ -20,9 +20,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.generation import new_id
-from app.server.calls.schemas import ChatCompletionBody, nth_seed
+from app.server.calls.schemas import nth_seed
 from app.server.http.errors import RequestFailed
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.messages import (

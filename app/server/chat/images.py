@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.server.calls.schemas import SentImage
+from app.server.calls.chat_body import SentImage
 from app.server.http.errors import refuse
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel

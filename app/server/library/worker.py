@@ -14,9 +14,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from typing import Any
 
-from app.client.server_process import library_command, library_environment, own_folder
+from app.client.server_process import library_command, library_environment
 from app.server.http.errors import INVALID, SERVER, ApiError, ErrorAnswer
 from models.formatting.json_values import plain, value_of
+from models.formatting.program import PROGRAM_FOLDER
 from models.formatting.sentence import Sentence
 from models.library.values import TroubleKind
 
@@ -188,7 +189,7 @@ class LibraryWorker:
             stdout=PIPE,
             stderr=PIPE,
             limit=MAX_LINE_BYTES,
-            cwd=own_folder(),
+            cwd=PROGRAM_FOLDER,
             env=self._environment(),
             # Ctrl-C in a terminal is the server's to understand.
             start_new_session=sys.platform != "win32",

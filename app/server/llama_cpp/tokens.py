@@ -7,8 +7,9 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import answered, new_id
-from app.server.calls.schemas import ChatCompletionBody, Text
+from app.server.calls.schemas import Text
 from app.server.chat.chat_call import ChatCall
 from app.server.http.body import LenientBody
 from app.server.http.sse import while_connected

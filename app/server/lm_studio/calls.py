@@ -8,7 +8,8 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 
 from app import __version__
-from app.server.calls.schemas import ChatCompletionBody, CompletionBody
+from app.server.calls.chat_body import ChatCompletionBody
+from app.server.calls.schemas import CompletionBody
 from app.server.chat.model_card import facts_of
 from app.server.chat.run import Choice
 from app.server.openai import chat

@@ -12,8 +12,9 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import ConfigDict, Field
 
+from app.server.calls.chat_body import MAX_MESSAGES, ChatCompletionBody
 from app.server.calls.generation import ChoiceUpdate
-from app.server.calls.schemas import MAX_MESSAGES, ChatCompletionBody, Text
+from app.server.calls.schemas import Text
 from app.server.chat.chat_call import ChatCall
 from app.server.chat.run import Choice, Run, running
 from app.server.http.body import LenientBody, WholeNumbers, valid

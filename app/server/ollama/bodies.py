@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from app.server.calls.schemas import HINTS, MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, GenerationBody, Text
+from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
+from app.server.calls.schemas import HINTS, GenerationBody, Text
 from app.server.http.body import LenientBody, WholeNumbers, valid
 from app.server.llama_cpp.completion import LlamaBody
 from app.server.llama_cpp.infill import InfillBody

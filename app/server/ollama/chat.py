@@ -14,9 +14,9 @@ from typing import Any, Literal
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import ChoiceUpdate, text_of, tokens_of
 from app.server.calls.model_pool import ModelPool
-from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.chat_call import ChatCall
 from app.server.chat.run import AnyCall, Reply, Run, respond
 from app.server.http.errors import ApiError, refuse

@@ -10,9 +10,9 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import ChoiceUpdate
 from app.server.calls.model_pool import ModelPool
-from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.chat_call import ChatCall, ChatRun
 from app.server.chat.run import Choice, respond
 from app.server.http.body import LenientBody

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
-from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
+from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
+from app.server.calls.schemas import Text
 from app.server.http.body import HINT, WholeNumbers, valid
 from core.values.errors import BadRequest
 

@@ -11,8 +11,8 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.batches.file_store import FileStore
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import ChoiceUpdate
-from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.chat_call import ChatCall, ChatRun
 from app.server.chat.images import data_url
 from app.server.chat.run import Reply, respond

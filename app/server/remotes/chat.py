@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from fastapi import Request as HttpRequest
 
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import ChoiceUpdate, Updates, new_id
-from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import Call
 from app.server.chat.chat_call import ChatCall
 from app.server.chat.run import Choice

@@ -31,7 +31,7 @@ from app.server.replies.text_source import Reading, TextOver, TextSource
 
 # Parameters by name of the function, as JSON schemas.
 Tools = Mapping[str, Mapping[str, Any]]
-# A function's name has 128 characters at most (schemas.Function), a key as many.
+# A function's name has 128 characters at most (chat_body.Function), a key as many.
 _LONGEST_NAME = 256
 # What is read of a call before its function is known.
 _LONGEST_CALL = 1_000_000

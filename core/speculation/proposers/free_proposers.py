@@ -15,13 +15,14 @@ from core.speculation.proposers.proposer import AcceptanceSample, DraftChain, Pr
 # The longer the match, the likelier the next token: the bins of match length, and their prior acceptance rates.
 _MATCH_EDGES = (4, 6, 9, 16, 32)
 _LOCAL_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.85, 0.93)
-# Behind them three bins of other requests' n-grams: with what followed once, what followed the last two times, and what
-# followed last where it was something else before.
+# Then three bins of other requests' n-grams: the token followed once, it followed the last two times, or it followed
+# last and another one before.
 _SHARED = len(_LOCAL_PRIORS)
 _SHARED_PRIORS = (0.3, 0.7, 0.2)
-# And one of what is said in place of what the followed passage says.
+# And a bin of tokens that replace those of the followed passage.
 _REPLACED, _REPLACED_PRIOR = _SHARED + len(_SHARED_PRIORS), 0.6
-# So many tokens in a row may be others than those of the followed passage. What was matched before counts a quarter.
+# At most _MOST_STRAYED tokens in a row may differ from the followed passage. After them, the length of the match is
+# divided by _STRAYED_SHARE.
 _MOST_STRAYED, _STRAYED_SHARE = 3, 4
 _LONGEST_MATCH = _MATCH_EDGES[-1]
 # Size of n-grams in a text's own index.
@@ -71,11 +72,11 @@ def _windows(tokens: list[int], size: int) -> Iterable[tuple[int, ...]]:
 
 
 class _Track:
-    """A sequence's index, and the earlier passage that the text follows: what comes next there is at ``source``.
+    """A sequence's index, and the earlier passage that the text follows; its next token is at ``source``.
 
-    ``run`` is how many tokens it has followed, 0: it follows none. ``replaced`` is what it says in place of a token of
-    the passage: it has said so before, and then went on as the passage does. ``place`` and ``match`` are ``source`` and
-    ``run`` of the present chain.
+    ``run`` is for how many tokens the text has followed it (0: it follows none). ``replaced`` maps tokens of the
+    passage to those that the text has in their place: it did so before, and then followed the passage again.
+    ``place`` and ``match`` are ``source`` and ``run`` of the present chain.
     """
 
     def __init__(self) -> None:
@@ -83,7 +84,7 @@ class _Track:
         self.source = self.run = 0
         self.place = self.match = 0
         self.replaced: dict[int, int] = {}
-        # What the passage has and what was said instead, where it is not known yet how the text goes on.
+        # Pairs of a token of the passage and the one in its place, since the text has left the passage.
         self._strayed: list[tuple[int, int]] = []
 
     def read_on(self, sequence: Sequence) -> bool:
@@ -231,8 +232,8 @@ def _bin(match: int) -> int:
     return len(_MATCH_EDGES)
 
 
-# The bytes are certain, but a model may split them into other tokens. After a token that came as expected, the next one
-# is likelier. Bins: the first token of a run, and the later ones.
+# The forced bytes are certain, but a model may split them into other tokens. After a right token the next one is
+# likelier. Bins: the first token of a run, and the later ones.
 _FIRST, _LATER = 0, 1
 _PRIORS = (0.9, 0.97)
 

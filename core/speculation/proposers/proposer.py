@@ -18,7 +18,7 @@ from core.values.engine_options import MAX_DRAFT_DEPTH
 _MEMORY = 400.0
 # A prior is worth this many observations.
 _PRIOR_WEIGHT = 2.0
-# What evidence tells is a mean over about this many tokens; of what was expected before it, less counts.
+# The resolution is a mean over about _RESOLUTION_MEMORY tokens; the prior counts like _RESOLUTION_PRIOR of them.
 _RESOLUTION_MEMORY, _RESOLUTION_PRIOR = 200.0, 16.0
 # Least weight of the latest token in a sequence's mean, which so follows about the last eight.
 _MEAN_WEIGHT = 0.12
@@ -50,7 +50,7 @@ class AcceptanceTable:
 
     @property
     def resolution(self) -> float:
-        """How much of a token's fate its evidence tells, on average: 0 is nothing, with 1 right and wrong are seen.
+        """How much the evidence tells on average: with 0 nothing, with 1 whether a token is right.
 
         It is the variance of the bins' rates over that of being right (Murphy 1973, A new vector partition of the
         probability score).
@@ -146,7 +146,7 @@ class AcceptanceSample(NamedTuple):
 
 
 class DraftFailed(Exception):
-    """A proposer could not evaluate its batch for ``sequences`` (empty: all); it can go on with others."""
+    """A proposer could not evaluate its batch for ``sequences`` (empty: all); it still works for others."""
 
     def __init__(self, sequences: Series[Sequence] = ()) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ class CostlyProposer(Proposer):
         """Return the expected seconds of a round, in which each chain grows by a token."""
 
     def first_round_seconds(self, n_chains: int) -> float:
-        """Return the seconds of a first round beyond a later one: makers of whole blocks do all their work there."""
+        """Return the additional seconds of a first round: proposers that draft whole blocks do all their work there."""
         return 0.0
 
     @abstractmethod
@@ -238,7 +238,7 @@ class DraftChain:
 
     ``reach`` holds, for each token, the chance that it and all before it are accepted. ``next`` is the first proposed
     token that is not verified; it is compared with the target's token all the same. Tokens must be worth ``caution``
-    times their cost. ``rival`` is what a draft is worth that was found already, in tokens.
+    times their cost. ``rival`` is the worth of the free draft that it would replace, in tokens.
     """
 
     sequence: Sequence

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.generation import generate
-from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat import deep
 from app.server.chat.deep import (
     LEAST_ANSWER,

@@ -21,13 +21,14 @@ from app.cli.commands.llama_server_options import LlamaServerChoice
 from app.cli.commands.llama_server_switches import SWITCHES, LlamaServerSwitch
 from app.cli.commands.llama_server_variables import VARIABLES
 from app.cli.main import build, main
-from app.client.server_process import own_folder, serve_command, serve_environment
+from app.client.server_process import serve_command, serve_environment
 from app.environment.exit_codes import ExitCode
 from app.library.errors import LibraryError
 from app.server.templates.builtin_templates import BUILTIN_TEMPLATES
 from app.settings.server_settings import ServerSettings
 from core.values.engine_options import Device, LlamaSystem
 from core.values.errors import BadOption
+from models.formatting.program import PROGRAM_FOLDER
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.commands import ran
 from tools.model_factory.gguf_factory import EMBER_DRAFT
@@ -129,7 +130,7 @@ def test_whatever_name_a_client_makes_up_for_a_unix_socket_is_let_in_without_a_k
     path = tmp_path / "endpoint.sock"
     command = [*serve_command(["--on-demand"]), "--host", str(path)]
     command[command.index("127.0.0.1")] = str(tmp_path / "other.sock")
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=own_folder()) as running:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROGRAM_FOLDER) as running:
         assert b"READY" in running.stdout.readline()
         for name in ("made-up.example", "unix", "sockets"):
             with at_socket(path, name) as client:

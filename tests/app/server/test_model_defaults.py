@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.server.calls.schemas import ChatCompletionBody, CompletionBody
+from app.server.calls.chat_body import ChatCompletionBody
+from app.server.calls.schemas import CompletionBody
 from app.server.chat.call import with_defaults
 from app.settings.model_settings_store import ModelSettingsStore, UsageStore
 from app.settings.server_settings import USUAL_ENGINE, ServerSettings

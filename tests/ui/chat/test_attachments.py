@@ -294,15 +294,15 @@ def test_of_a_file_that_does_not_fit_passages_are_sent(
         window.watch.look_at_models()
         qtbot.waitUntil(lambda: len(window.watch.models) == 3)
     attach(qtbot, window, long_file(tmp_path))
-    qtbot.waitUntil(lambda: "context holds" in window.page.context_banner.text)
-    window.page.context_banner.action.setFocus()
-    window.page.context_banner.action.click()
+    qtbot.waitUntil(lambda: "context holds" in window.page.fit.banner.text)
+    window.page.fit.banner.action.setFocus()
+    window.page.fit.banner.action.click()
     menu = window.page.findChild(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
     words = [action.text() for action in menu.actions()]
     assert words == ["Send the passages that fit the question", "Choose what to send of animals.txt…"]
     menu.actions()[0].trigger()
     menu.close()
-    assert window.page.context_banner.text == ""
+    assert window.page.fit.banner.text == ""
     assert window.page.composer.field.hasFocus()
     question = "Where is the vulpine one?" if has_embedder else "Where does the fox sleep?"
     asked = send(qtbot, window, question)

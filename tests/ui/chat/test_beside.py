@@ -183,7 +183,7 @@ def test_the_fields_of_both_stand_level_in_any_size_of_text(qtbot, wide: MainWin
     wide.open_beside(None)
     left, right = wide.chats.pages
     right.choose_model("ember-draft-q8_0")
-    right.context_bar.hide()  # as where the context of a model is not known
+    right.fit.bar.hide()  # as where the context of a model is not known
     for percent in (150, 100):
         wide.resize_text(percent)
         qtbot.waitUntil(lambda: left.composer.geometry().bottom() == right.composer.geometry().bottom())

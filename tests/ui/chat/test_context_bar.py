@@ -22,7 +22,7 @@ def ready(qtbot, window: MainWindow, server: FakeServer) -> MainWindow:
 
 
 def ways(qtbot, window: MainWindow) -> dict[str, object]:
-    qtbot.keyClick(window.page.context_bar, Qt.Key.Key_Space)
+    qtbot.keyClick(window.page.fit.bar, Qt.Key.Key_Space)
     menu = window.page.findChild(QMenu)
     assert menu is not None
     found = {action.text(): action for action in menu.actions()}
@@ -31,7 +31,7 @@ def ways(qtbot, window: MainWindow) -> dict[str, object]:
 
 
 def test_it_counts_the_chat_and_the_message_that_is_written(qtbot, ready: MainWindow) -> None:
-    bar = ready.page.context_bar
+    bar = ready.page.fit.bar
     assert (bar.use.n_used, bar.use.n_ctx, bar.isVisible()) == (0, 1024, True)
     ready.page.composer.set_text("one two three")
     qtbot.waitUntil(lambda: bar.use == ContextUse(0, 3 + 8, 1024, is_estimate=False))
@@ -44,8 +44,8 @@ def test_it_counts_the_chat_and_the_message_that_is_written(qtbot, ready: MainWi
 
 def test_it_warns_before_it_is_full(qtbot, ready: MainWindow) -> None:
     ready.page.composer.set_text("word " * 900)
-    qtbot.waitUntil(lambda: ready.page.context_bar.use.is_nearly_full)
-    assert "nearly full" in ready.page.context_bar.toolTip()
+    qtbot.waitUntil(lambda: ready.page.fit.bar.use.is_nearly_full)
+    assert "nearly full" in ready.page.fit.bar.toolTip()
     assert "Load the model with 2,048 tokens of context" in ways(qtbot, ready)
 
 
@@ -62,7 +62,7 @@ def test_a_chat_goes_on_in_another_one_with_a_summary(qtbot, ready: MainWindow, 
     qtbot.waitUntil(lambda: ready.desk.current.chat.id != first)
     assert ready.page.composer.text == f"{INTRO}\n\nWe said hello.\n\nA question that waits."
     assert [one["content"] for one in server.requests[-1]["messages"]] == ["Say hello", "Hello there.", ASK]
-    assert ready.page.context_banner.text == ""
+    assert ready.page.fit.banner.text == ""
     ready.desk.open(first)
     qtbot.waitUntil(lambda: ready.desk.current.chat.id == first)
     assert len(ready.desk.current.tree) == n_messages
@@ -73,7 +73,7 @@ def test_without_a_summary_it_says_why(qtbot, ready: MainWindow, server: FakeSer
     qtbot.waitUntil(lambda: not ready.desk.current.is_running)
     server.error = (503, {"error": {"message": "The engine died.", "code": "engine_died"}})
     ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()  # type: ignore[attr-defined]
-    qtbot.waitUntil(lambda: ready.page.context_banner.text == "There is no summary: The engine died.")
+    qtbot.waitUntil(lambda: ready.page.fit.banner.text == "There is no summary: The engine died.")
 
 
 def test_what_was_thought_is_not_counted_as_sent() -> None:

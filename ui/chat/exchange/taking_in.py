@@ -170,18 +170,19 @@ def _message(one: dict[str, Any], numbers: dict[int, int], chat_id: int) -> Mess
     )
 
 
-def _spans(found: object) -> tuple[tuple[int, int], ...]:
+def _spans(found: Any) -> tuple[tuple[int, int], ...]:
     """Return spans of characters, none for what is not a list of them."""
     try:
-        return tuple((int(begin), int(end)) for begin, end in found)  # type: ignore[attr-defined]
+        return tuple((int(begin), int(end)) for begin, end in found)
     except (TypeError, ValueError):
         return ()
 
 
 def _time(number: object) -> int:
     """Return a time in milliseconds since 1970, 0 for what is none that a date can say."""
-    is_time = isinstance(number, int) and not isinstance(number, bool) and 0 < number < _LATEST_MS
-    return number if is_time else 0  # type: ignore[return-value]
+    if isinstance(number, int) and not isinstance(number, bool) and 0 < number < _LATEST_MS:
+        return number
+    return 0
 
 
 def _text(value: object) -> str | None:

@@ -1,0 +1,64 @@
+"""The list of chats, the chats that are open, and the settings of one, side by side."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QSplitter, QWidget
+
+from ui.chat.history.history_panel import HistoryPanel
+from ui.chat.tuning_panel import TuningPanel
+from ui.theme.appearance import Appearance
+from ui.theme.tokens import LINE, NARROW
+
+
+class Sides(QSplitter):
+    """Shows and hides the sides. A narrow window shows the chat first; both sides stay one key away.
+
+    ``wants_history``: the list of chats is to be seen where there is room.
+    """
+
+    def __init__(self, history: HistoryPanel, chats: QWidget, tuning: TuningPanel, appearance: Appearance) -> None:
+        super().__init__()
+        self.wants_history = True
+        self._is_narrow = False
+        self._history, self._tuning, self._appearance = history, tuning, appearance
+        self.setChildrenCollapsible(False)
+        self.setHandleWidth(LINE)
+        for at, part in enumerate((history, chats, tuning)):
+            self.addWidget(part)
+            self.setStretchFactor(at, int(part is chats))
+        self.handle(2).setEnabled(False)  # the settings are as wide as their text needs
+        tuning.hide()
+
+    def toggle_history(self) -> None:
+        """Show or hide the chats."""
+        is_shown = self._history.isHidden()
+        self._history.setVisible(is_shown)
+        if self._is_narrow:
+            self._tuning.setVisible(self._tuning.isVisible() and not is_shown)
+        else:
+            self.wants_history = is_shown
+
+    def toggle_settings(self, width: int) -> bool:
+        """Show or hide the settings in a window of ``width`` pixels; return whether they are shown now."""
+        is_shown = self._tuning.isHidden()
+        if is_shown and self._appearance.dress(self._tuning):  # before it takes its size
+            self._tuning.fit(width)
+        self._tuning.setVisible(is_shown)
+        if is_shown:
+            self.uncover()
+        return is_shown
+
+    def uncover(self) -> None:
+        """Hide the list of chats where it leaves no room for a chat."""
+        if self._is_narrow:
+            self._history.hide()
+
+    def fit(self, width: int) -> None:
+        """Fit into a window of ``width`` pixels."""
+        self._tuning.fit(width)
+        was_narrow, self._is_narrow = self._is_narrow, width < NARROW
+        if self._is_narrow and not was_narrow:
+            self._history.hide()
+            self._tuning.hide()
+        elif was_narrow and not self._is_narrow:
+            self._history.setVisible(self.wants_history)

@@ -1,0 +1,67 @@
+"""What the window says where chats cannot be kept or read, and the ways out of that."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
+
+from ui.chat.storage.chat_archive import ChatArchive
+from ui.language import day, tr
+from ui.widgets.banner import Banner
+from ui.widgets.page_layout import Way, offer_ways
+
+
+class StorageNotice(QObject):
+    """Tells of problems of the ``archive`` in a banner."""
+
+    export_wanted = Signal()  # all chats are to be kept elsewhere
+    chats_changed = Signal()  # there are chats that were not there, or could not be saved
+    brought_back = Signal(str)  # what was found, in words
+
+    def __init__(self, archive: ChatArchive, banner: Banner, parent: QWidget) -> None:
+        """``parent`` is the window."""
+        super().__init__(parent)
+        self._archive, self._banner, self._window = archive, banner, parent
+
+    def show_problem(self, problem: str | None) -> None:
+        """Say that chats cannot be kept or read; None: they can again."""
+        if problem is None:
+            self._banner.hide()
+            self.chats_changed.emit()
+            return
+        way_out: Way | None = None
+        if self._archive.damaged is not None:
+            way_out = tr("Bring chats back…"), self._show_ways_back
+        elif self._archive.is_in_memory:
+            way_out = tr("Export all chats…"), self.export_wanted.emit
+        self._banner.say(problem, "warning", way_out)
+
+    def _show_ways_back(self) -> None:
+        """Offer what can be done about a damaged file of chats."""
+        damaged, backup = self._archive.damaged, self._archive.backup
+        ways = list[Way]()
+        if damaged is not None:
+            ways.append((tr("Save what can be read of it"), partial(self._bring_back, damaged)))
+        if backup is not None:
+            made = day(backup.stat().st_mtime)
+            words = tr("Take the chats of the backup of {day}", day=made)
+            ways.append((words, partial(self._bring_back, backup)))
+        ways.append((tr("Start new, and keep the damaged file"), self._banner.hide))
+        offer_ways(ways, self._banner.action, self._window)
+
+    def _bring_back(self, source: Path) -> None:
+        self._banner.say(tr("Reading the chats of {source}…", source=source), "plain", can_close=False)
+        self._archive.bring_back(source, partial(self._on_brought_back, source))
+
+    def _on_brought_back(self, source: Path, n_chats: int) -> None:
+        self.chats_changed.emit()
+        if not n_chats:
+            words = tr("{source} has no chat that is not here and can be read.", source=source)
+            self._banner.say(words, "warning", (tr("Other ways…"), self._show_ways_back))
+            return
+        self._banner.hide()
+        one = n_chats == 1
+        self.brought_back.emit(tr("1 chat is back") if one else tr("{n_chats:,} chats are back", n_chats=n_chats))

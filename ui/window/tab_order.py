@@ -1,0 +1,88 @@
+"""Where Tab goes: through a window as it is read. Qt's own order is that in which the widgets were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractItemView, QAbstractSpinBox, QLayout, QLineEdit, QScrollArea, QWidget
+
+# Their parts are theirs alone.
+_WHOLE = (QAbstractItemView, QAbstractSpinBox, QLineEdit)
+
+
+def move_focus(window: QWidget, forward: bool) -> bool:
+    """Give the keyboard to the next widget of ``window``, or the one before; False where there is none."""
+    order = list(in_reading_order(window))
+    if not order:
+        return False
+    now = window.focusWidget()
+    if now in order:
+        at = order.index(now) + (1 if forward else -1)
+    elif now is not None and (inside := [at for at, one in enumerate(order) if now.isAncestorOf(one)]):
+        at = inside[0] if forward else inside[0] - 1  # a page that has the keyboard to scroll
+    else:
+        at = 0 if forward else -1
+    widget = order[at % len(order)]
+    widget.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
+    _scroll_to(widget)
+    return True
+
+
+def leave_keyboard(widget: QWidget) -> bool:
+    """Give the keyboard of a widget that goes away to what it was in; False where that takes none.
+
+    Qt would give it to the next one, which may be at the other end of the window: what is typed would be lost.
+    """
+    around = widget.parentWidget()
+    while around is not None and not around.isWindow():
+        to = around.focusProxy() or (around if isinstance(around, QScrollArea) else None)
+        if to is not None and to.isVisible() and to.isEnabled():
+            to.setFocus()
+            return True
+        around = around.parentWidget()
+    return False
+
+
+def in_reading_order(widget: QWidget) -> Iterator[QWidget]:
+    """Yield ``widget`` and what is in it, where Tab can go now."""
+    if widget.isHidden() or not widget.isEnabled():
+        return
+    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None:
+        yield widget
+    if isinstance(widget, _WHOLE):
+        return
+    for child in _children(widget):
+        yield from in_reading_order(child)
+
+
+def _children(widget: QWidget) -> list[QWidget]:
+    """Return the parts of a widget: those of its layout in its order, then the others by where they are."""
+    layout = widget.layout()
+    placed = list(_placed(layout)) if layout is not None else []
+    others = [
+        child
+        for child in widget.children()
+        if isinstance(child, QWidget) and not child.isWindow() and child not in placed
+    ]
+    begins = -1 if widget.isRightToLeft() else 1
+    return placed + sorted(others, key=lambda child: (child.y(), begins * child.geometry().center().x()))
+
+
+def _placed(layout: QLayout) -> Iterator[QWidget]:
+    for at in range(layout.count()):
+        match layout.itemAt(at):
+            case None:
+                continue
+            case item if (widget := item.widget()) is not None:
+                yield widget
+            case item if (inner := item.layout()) is not None:
+                yield from _placed(inner)
+
+
+def _scroll_to(widget: QWidget) -> None:
+    parent = widget.parentWidget()
+    while parent is not None:
+        if isinstance(parent, QScrollArea):
+            parent.ensureWidgetVisible(widget)
+        parent = parent.parentWidget()
