@@ -30,6 +30,7 @@ from app.server.replies.constraints import (
     grammar_of,
     loose,
     told,
+    with_structured,
     written,
 )
 from core.values.errors import BadRequest
@@ -172,6 +173,7 @@ _AS_IT_IS: dict[str, Any] = {
     "use_beam_search": False,
 }
 _OTHER_NAMES = {
+    "ebnf": "grammar",  # SGLang's
     "logprobs": "n_probs",
     "max_completion_tokens": "max_tokens",
     "n_predict": "max_tokens",
@@ -247,6 +249,7 @@ class GenerationBody(WholeNumbers):
         """Leave out hints, nulls and what asks for nothing, and take other spellings of what is known."""
         if not isinstance(value, dict):
             return value
+        value = with_structured(value)
         sent = {name: one for name, one in value.items() if one is not None and cls._counts(name, one)}
         if sent.get("seed") in _RANDOM_SEEDS:
             del sent["seed"]
