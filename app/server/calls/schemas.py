@@ -127,6 +127,7 @@ HINTS = frozenset(
         "reasoning_control",
         "request_id",
         "return_progress",
+        "return_token_ids",
         "safety_identifier",
         "session_id",
         "slot_id",
@@ -253,6 +254,8 @@ class GenerationBody(WholeNumbers):
         sent = {name: one for name, one in value.items() if one is not None and cls._counts(name, one)}
         if sent.get("seed") in _RANDOM_SEEDS:
             del sent["seed"]
+        if sent.get("ignore_eos") is True and not sent.get("stop"):
+            sent.pop("min_tokens", None)  # such a reply has as many as it may: benchmarks send both
         for name, ours in _OTHER_NAMES.items():
             if name in sent and ours in cls.model_fields and name not in cls.model_fields:
                 sent.setdefault(ours, sent.pop(name))

@@ -343,6 +343,12 @@ def test_what_other_servers_would_do_and_this_one_does_not_is_refused(server, fi
     assert (error["param"], error["code"]) == (next(iter(field)), "unknown_parameter")
 
 
+def test_a_least_number_of_tokens_is_met_where_the_end_is_ignored(server):
+    """As benchmarks ask for it: llama-benchy, guidellm, aiperf."""
+    body = {"min_tokens": 20, "max_tokens": 20, "ignore_eos": True, "return_token_ids": True, "cache_prompt": False}
+    assert server.chat("Hi", extra_body=body).usage.completion_tokens == 20
+
+
 def test_other_spellings_of_fields_are_taken(server):
     asked = {"messages": USER, "temperature": 0, "top_k": 20.0, "seed": 1.0}
     first = server.http.post("/v1/chat/completions", json={**asked, "max_tokens": 3.0, "repeat_penalty": 1.3}).json()
