@@ -91,15 +91,18 @@ class StreamOptions(LenientBody):
 
 
 # Fields of other servers that change nothing here. How a model is loaded (Ollama's options, which Open WebUI sends to
-# all servers) is said when the server starts; it changes the speed or the memory, and no answer.
+# all servers) is said when the server starts; it changes the speed or the memory, and no answer. What is said of
+# thoughts and tools changes nothing of a text that is no chat.
 HINTS = frozenset(
     [
         "cache_control",
         "cache_prompt",
         "chat_id",
+        "chat_template_kwargs",
         "draft_model",
         "draft_num_predict",
         "embedding_only",
+        "enable_thinking",
         "f16_kv",
         "id_slot",
         "include_reasoning",
@@ -119,12 +122,15 @@ HINTS = frozenset(
         "num_thread",
         "numa",
         "options",
+        "parallel_tool_calls",
         "prediction",
         "priority",
         "prompt_cache_key",
         "prompt_cache_retention",
         "provider",
+        "reasoning",
         "reasoning_control",
+        "reasoning_effort",
         "request_id",
         "return_progress",
         "return_token_ids",

@@ -308,11 +308,15 @@ HINTS_OF_ANY_TYPE = (
 )
 
 
+# They change nothing of a text that is no chat.
+OF_CHATS = ("reasoning_effort", "chat_template_kwargs", "enable_thinking", "reasoning", "parallel_tool_calls")
+
+
 @pytest.mark.parametrize("value", ["x", -5, 1.5, [], {"include_usage": "x"}])
 def test_hints_of_a_wrong_type_ask_for_nothing(server, value):
     for path, fields, more in (
         ("/v1/chat/completions", {"messages": USER}, ("store", "metadata", "reasoning_control", "drafted_spans")),
-        ("/v1/completions", {"prompt": "Hi"}, ("store", "metadata")),
+        ("/v1/completions", {"prompt": "Hi"}, ("store", "metadata", *OF_CHATS)),
         ("/v1/responses", {"input": "Hi", "store": False}, ("metadata",)),
         ("/completion", {"prompt": "Hi"}, ()),
     ):
