@@ -108,6 +108,7 @@ ROUTES = (
     ("GET", "/models/sse", router.model_events),
     ("POST", "/models/load", router.load_model),
     ("POST", "/models/unload", router.unload_model),
+    ("GET", "/tokenizer_info", properties.tokenizer_info),
     ("GET", "/props", properties.properties),
     ("POST", "/props", properties.change_properties),
     ("GET", "/slots", properties.slots),

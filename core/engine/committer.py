@@ -255,6 +255,8 @@ class Committer:
         if not sequence.first_token_at:
             sequence.first_token_at = sequence.last_token_at = now
         if token in self._end_tokens:
+            if sequence.request.prompt_logprobs:  # who scores a prompt expects a token behind it, as of other servers
+                events.append(Token(sequence.id, "", 0, logprobs))
             return FinishReason.STOP
         sequence.last_token_at = now
         sequence.tokens.append(token)

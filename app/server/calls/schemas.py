@@ -25,6 +25,7 @@ from app.server.replies.constraints import (
     ResponseFormat,
     grammar_of,
     loose,
+    with_structured,
     written,
 )
 from core.values.errors import BadRequest
@@ -79,15 +80,18 @@ class StreamOptions(LenientBody):
 
 
 # Fields of other servers that change nothing here. How a model is loaded (Ollama's options, which Open WebUI sends to
-# all servers) is said when the server starts; it changes the speed or the memory, and no answer.
+# all servers) is said when the server starts; it changes the speed or the memory, and no answer. What is said of
+# thoughts and tools changes nothing of a text that is no chat.
 HINTS = frozenset(
     [
         "cache_control",
         "cache_prompt",
         "chat_id",
+        "chat_template_kwargs",
         "draft_model",
         "draft_num_predict",
         "embedding_only",
+        "enable_thinking",
         "f16_kv",
         "id_slot",
         "include_reasoning",
@@ -107,14 +111,18 @@ HINTS = frozenset(
         "num_thread",
         "numa",
         "options",
+        "parallel_tool_calls",
         "prediction",
         "priority",
         "prompt_cache_key",
         "prompt_cache_retention",
         "provider",
+        "reasoning",
         "reasoning_control",
+        "reasoning_effort",
         "request_id",
         "return_progress",
+        "return_token_ids",
         "safety_identifier",
         "session_id",
         "slot_id",
@@ -161,6 +169,7 @@ _AS_IT_IS: dict[str, Any] = {
     "use_beam_search": False,
 }
 _OTHER_NAMES = {
+    "ebnf": "grammar",  # SGLang's
     "logprobs": "n_probs",
     "max_completion_tokens": "max_tokens",
     "n_predict": "max_tokens",
@@ -236,9 +245,12 @@ class GenerationBody(WholeNumbers):
         """Leave out hints, nulls and what asks for nothing, and take other spellings of what is known."""
         if not isinstance(value, dict):
             return value
+        value = with_structured(value)
         sent = {name: one for name, one in value.items() if one is not None and cls._counts(name, one)}
         if sent.get("seed") in _RANDOM_SEEDS:
             del sent["seed"]
+        if sent.get("ignore_eos") is True and not sent.get("stop"):
+            sent.pop("min_tokens", None)  # such a reply has as many as it may: benchmarks send both
         for name, ours in _OTHER_NAMES.items():
             if name in sent and ours in cls.model_fields and name not in cls.model_fields:
                 sent.setdefault(ours, sent.pop(name))

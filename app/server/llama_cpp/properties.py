@@ -52,6 +52,12 @@ async def properties(http: HttpRequest) -> Response:
     )
 
 
+async def tokenizer_info(http: HttpRequest) -> Response:
+    """Return what vLLM says of a tokenizer; evaluation harnesses then count by /tokenize and need no copy of it."""
+    model = _model(await _host(http))
+    return JSONResponse({"bos_token": model.bos, "eos_token": model.eos, "chat_template": model.chat_template})
+
+
 async def change_properties(http: HttpRequest, body: dict[str, Any] | None = None) -> Response:
     """Change nothing, as llama-server: it has no property that could be changed either. A field is refused by name."""
     pool: ModelPool = http.app.state.pool

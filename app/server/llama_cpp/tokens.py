@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
+from pydantic import model_validator
 
 from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import answered, new_id
@@ -17,13 +18,24 @@ from core.values.request import Detokenized, DetokenizeRequest, Tokenized, Token
 
 
 class TokenizeBody(LenientBody):
-    """The body of POST /tokenize; a list of ``content`` mixes texts and token ids."""
+    """The body of POST /tokenize; a list of ``content`` mixes texts and token ids.
+
+    vLLM's is taken too: a ``prompt``, with what stands before it unless ``add_special_tokens`` is false.
+    """
 
     content: Text | list[Text | int]
     add_special: bool | None = None
     parse_special: bool | None = None
     with_pieces: bool | None = None
     model: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_here(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or "content" in value or "prompt" not in value:
+            return value
+        special = value.get("add_special_tokens")
+        return {"content": value["prompt"], "add_special": True if special is None else special} | value
 
 
 class DetokenizeBody(LenientBody):
@@ -38,17 +50,18 @@ async def tokenize(body: TokenizeBody, http: HttpRequest) -> Response:
     parts = (body.content,) if isinstance(body.content, str) else tuple(body.content)
     request = TokenizeRequest(new_id("tokens"), parts, bool(body.add_special), body.parse_special is not False)
     answer, _ = await answered(http, body.model, request, Tokenized)
-    if not body.with_pieces:
-        return JSONResponse({"tokens": list(answer.tokens)})
-    pairs = zip(answer.tokens, answer.pieces, strict=True)
-    return JSONResponse({"tokens": [{"id": token, "piece": _piece(piece)} for token, piece in pairs]})
+    tokens: list[Any] = list(answer.tokens)
+    if body.with_pieces:
+        pairs = zip(answer.tokens, answer.pieces, strict=True)
+        tokens = [{"id": token, "piece": _piece(piece)} for token, piece in pairs]
+    return JSONResponse({"tokens": tokens, "count": len(tokens)})
 
 
 async def detokenize(body: DetokenizeBody, http: HttpRequest) -> Response:
-    """Return the text of tokens."""
+    """Return the text of tokens, by llama-server's name and by vLLM's."""
     request = DetokenizeRequest(new_id("text"), tuple(body.tokens))
     answer, _ = await answered(http, body.model, request, Detokenized)
-    return JSONResponse({"content": answer.text})
+    return JSONResponse({"content": answer.text, "prompt": answer.text})
 
 
 async def apply_template(body: ChatCompletionBody, http: HttpRequest) -> Response:

@@ -161,6 +161,41 @@ def grammar_of(text: str) -> Constraint:
     return Constraint("gbnf" if _GBNF_RULE.search(text) else "lark", text, field="grammar")
 
 
+# The forms of a reply in vLLM's ``structured_outputs`` by our fields. Its older fields have ``guided_`` in front.
+_STRUCTURED = {"json": "json_schema", "regex": "regex", "grammar": "grammar", "choice": "grammar"}
+_STRUCTURED_HINTS = frozenset({"guided_decoding_backend", "guided_whitespace_pattern"})
+
+
+def with_structured(sent: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a body with those of vLLM for the form of a reply as ours; raises ValueError."""
+    asked = sent.get("structured_outputs") or {}
+    if not isinstance(asked, dict):
+        raise ValueError("structured_outputs must be a JSON object")
+    older = {f"guided_{name}": name for name in _STRUCTURED}
+    left_out = {"structured_outputs", *older, *_STRUCTURED_HINTS}
+    found = {name: value for name, value in sent.items() if name not in left_out}
+    asked = {older[name]: value for name, value in sent.items() if name in older} | asked
+    for name, field in _STRUCTURED.items():
+        value = asked.get(name)
+        if value is None:
+            continue
+        if field in found:
+            raise ValueError(f"structured_outputs.{name} and another form of the reply cannot be followed both")
+        if name == "json" and isinstance(value, str):
+            value = json.loads(value)
+        found[field] = _one_of(value) if name == "choice" else value
+    if asked.get("json_object"):
+        found.setdefault("response_format", {"type": "json_object"})
+    return found
+
+
+def _one_of(choices: Any) -> str:
+    """Return the grammar of a reply that is one of some texts; raises ValueError."""
+    if not isinstance(choices, list) or not choices or not all(isinstance(one, str) for one in choices):
+        raise ValueError("structured_outputs.choice must be a list of texts")
+    return "start: " + " | ".join(json.dumps(one, ensure_ascii=False) for one in choices)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolBinding:
     """Which calls a reply may or must have: name and schema of the arguments of each tool.

@@ -308,11 +308,15 @@ HINTS_OF_ANY_TYPE = (
 )
 
 
+# They change nothing of a text that is no chat.
+OF_CHATS = ("reasoning_effort", "chat_template_kwargs", "enable_thinking", "reasoning", "parallel_tool_calls")
+
+
 @pytest.mark.parametrize("value", ["x", -5, 1.5, [], {"include_usage": "x"}])
 def test_hints_of_a_wrong_type_ask_for_nothing(server, value):
     for path, fields, more in (
         ("/v1/chat/completions", {"messages": USER}, ("store", "metadata", "reasoning_control", "drafted_spans")),
-        ("/v1/completions", {"prompt": "Hi"}, ("store", "metadata")),
+        ("/v1/completions", {"prompt": "Hi"}, ("store", "metadata", *OF_CHATS)),
         ("/v1/responses", {"input": "Hi", "store": False}, ("metadata",)),
         ("/completion", {"prompt": "Hi"}, ()),
     ):
@@ -341,6 +345,12 @@ def test_messages_are_counted_as_llama_server_does_and_parts_are_text(server):
 def test_what_other_servers_would_do_and_this_one_does_not_is_refused(server, field):
     error = server.http.post("/v1/chat/completions", json={"messages": USER, **field}).json()["error"]
     assert (error["param"], error["code"]) == (next(iter(field)), "unknown_parameter")
+
+
+def test_a_least_number_of_tokens_is_met_where_the_end_is_ignored(server):
+    """As benchmarks ask for it: llama-benchy, guidellm, aiperf."""
+    body = {"min_tokens": 20, "max_tokens": 20, "ignore_eos": True, "return_token_ids": True, "cache_prompt": False}
+    assert server.chat("Hi", extra_body=body).usage.completion_tokens == 20
 
 
 def test_other_spellings_of_fields_are_taken(server):

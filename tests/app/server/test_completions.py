@@ -82,6 +82,19 @@ def test_echo_scores_the_prompt_as_its_tokens_were_when_they_were_written(server
 
 
 @pytest.mark.parametrize("stream", [False, True])
+def test_a_scored_prompt_is_followed_by_one_token_also_where_the_text_ends(server, stream):
+    """Evaluation harnesses take the last log probability off: it must not be one of the prompt's."""
+    (end,) = server.http.post("/tokenize", json={"content": "<|im_end|>"}).json()["tokens"]
+    ids = server.http.post("/tokenize", json={"content": "Once upon a time"}).json()["tokens"]
+    fields = {"echo": True, "logprobs": 1, "max_tokens": 1, "stream": stream}
+    answer = complete(server, ids, logit_bias={str(end): 100}, **fields)
+    choices = [chunk.choices[0] for chunk in answer] if stream else [answer.choices[0]]
+    assert (choices[-1].finish_reason, "".join(one.text for one in choices)) == ("stop", "Once upon a time")
+    values = [one for choice in choices if choice.logprobs for one in choice.logprobs.token_logprobs]
+    assert (len(values), values[0]) == (len(ids) + 1, None)
+
+
+@pytest.mark.parametrize("stream", [False, True])
 def test_logprobs_say_where_each_token_stands(server, stream):
     answer = complete(server, logprobs=2, stream=stream)
     choices = [chunk.choices[0] for chunk in answer] if stream else [answer.choices[0]]

@@ -31,6 +31,8 @@ def tool(name, strict=None, **properties):
     return {"type": "function", "function": function | ({"strict": strict} if strict is not None else {})}
 
 
+# As guidance writes it.
+YES_OR_NO = '%llguidance {}\n\nstart: z\nz[capture]: Z\n\nZ: "yes"\n     | "no"\n\n'
 WEATHER = tool("get_weather", city={"type": "string", "maxLength": 20})
 DICE = tool("roll_dice", sides={"enum": [6, 20]}, count={"type": "integer", "minimum": 1, "maximum": 4})
 
@@ -63,6 +65,21 @@ def test_json_mode_a_type_of_the_client_and_a_stream_are_constrained(server):
         ({"json_schema": {"type": "integer", "minimum": 1, "maximum": 9}}, r"[1-9]"),
         ({"response_format": {"type": "json_object", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
         ({"response_format": {"type": "json_schema", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
+        # vLLM's spellings, as outlines and guidance send them, and SGLang's.
+        ({"structured_outputs": {"json": {"const": {"a": 1}}, "whitespace_pattern": None}}, r'\{\s*"a":\s*1\s*\}'),
+        ({"structured_outputs": {"json": '{"enum": [7]}'}}, "7"),
+        ({"structured_outputs": {"regex": "[0-9]{3}"}}, "[0-9]{3}"),
+        ({"structured_outputs": {"choice": ['oh "no"', "ja, \u00fcber\n"]}}, 'oh "no"|ja, \u00fcber\n'),
+        (
+            {
+                "structured_outputs": {"grammar": YES_OR_NO},
+                "guided_grammar": YES_OR_NO,
+                "guided_decoding_backend": "guidance",
+            },
+            "yes|no",
+        ),
+        ({"guided_choice": ["tea"]}, "tea"),
+        ({"ebnf": 'root ::= "a" | "b"'}, "a|b"),
     ],
 )
 def test_grammars_work_in_chats_and_completions(server, field, pattern):
