@@ -39,12 +39,14 @@ class AttentionMemory:
     """Keys and values of all positions.
 
     ``can_share``: texts are shared between sequences and cut at any token. ``replays``: rows that a rejected draft lost
-    are evaluated again. ``reach`` is how many drafted tokens can be taken back. The engine sets ``n_decoding``, the
-    requests that decode in the step, before it drafts.
+    are evaluated again. ``has_snapshots``: a rejection goes back to a state that llama.cpp keeps. ``reach`` is how many
+    drafted tokens can be taken back. The engine sets ``n_decoding``, the requests that decode in the step, before it
+    drafts.
     """
 
     can_share = True
     replays = False
+    has_snapshots = False
     mark_seconds = 0.0
 
     def __init__(self, cells: Context, reach: int = MAX_DRAFT_DEPTH) -> None:
@@ -137,6 +139,7 @@ class RecurrentMemory(AttentionMemory):
     """A recurrent state, of which llama.cpp keeps the latest ``reach``, so that many rows can be taken back."""
 
     can_share = False
+    has_snapshots = True
 
     def can_cut(self, sequence: int, size: int) -> bool:
         """Return False: the state of an earlier position is not kept."""
@@ -159,6 +162,7 @@ class CheckpointMemory(RecurrentMemory):
     """A recurrent state, saved before drafts and loaded on a rejection; the accepted rows are to be replayed."""
 
     replays = True
+    has_snapshots = False
 
     def __init__(self, cells: Context, cost: CostModel, clock: Callable[[], float] = time.perf_counter) -> None:
         """Save and load in ``cells``; ``cost`` predicts what replayed rows add to a step."""
