@@ -122,7 +122,7 @@ class WindowMemory(AttentionMemory):
 
     def holds(self, sequence: int, position: int) -> bool:
         """Return whether the layers with a window hold all tokens from ``position`` on."""
-        return self.cells.first_position(sequence) <= position
+        return 0 <= self.cells.first_position(sequence) <= position
 
     def take_back(self, sequence: int, size: int) -> int:
         """Drop rejected drafts; drop everything if too little is left in sight."""
