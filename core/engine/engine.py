@@ -31,6 +31,7 @@ from core.scheduler.planner import (
     plan,
     prefill_chunk,
     step_latency_target,
+    without_stranded_drafts,
 )
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
@@ -299,6 +300,8 @@ class Engine:
                 todo = cut_at_images(todo)
             if is_scoring:
                 todo = cut_at_outputs(todo, self.context.n_outputs)
+        if drafts and self.slots.memory.has_snapshots:
+            todo = without_stranded_drafts(todo, self.context.n_ubatch)
         return todo, draft_seconds
 
     def _next_image(self, images: ImageSteps, running: list[Sequence], *, has_leaders: bool) -> Share | None:

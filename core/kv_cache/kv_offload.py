@@ -30,7 +30,7 @@ class KvOffload:
     ) -> None:
         """A segment has at most ``segment_size`` tokens. ``spare`` is a sequence id for this use alone."""
         self.store = store
-        self._context = memory.cells
+        self._memory, self._context = memory, memory.cells
         self._spare = spare
         self._segment_size = segment_size
         # Recurrent states and sliding windows can only be saved as a whole.
@@ -70,6 +70,8 @@ class KvOffload:
         if self._is_whole:
             n_saved, end, parent = 0, len(text), None
             blob = context.read_cells(sequence)
+        elif not self._memory.holds(sequence, position(n_saved)):
+            return False
         else:
             end = whole_images(text, min(n_saved + self._segment_size, len(text)))
             if end <= n_saved:

@@ -1,7 +1,7 @@
 """The kinds of memory that a model's texts are held in: how each is shared between sequences, cut and taken back.
 
-Keys and values of all positions can be shared and cut at any token. Layers with a sliding window can keep only the
-last tokens. A recurrent state (Mamba, RWKV, the recurrent layers of hybrids) is one value that each row overwrites.
+Keys and values of all positions can be shared and cut at any token. Layers with a sliding window may have lost all but
+the last tokens. A recurrent state (Mamba, RWKV, the recurrent layers of hybrids) is one value that each row overwrites.
 llama.cpp can keep the states after the latest rows (``n_rs_seq``, for some architectures). Else the state is saved
 before drafts are verified and loaded again when one is rejected. Then the rows in between are evaluated once more,
 beside the next step's own.
@@ -39,12 +39,14 @@ class AttentionMemory:
     """Keys and values of all positions.
 
     ``can_share``: texts are shared between sequences and cut at any token. ``replays``: rows that a rejected draft lost
-    are evaluated again. ``reach`` is how many drafted tokens can be taken back. The engine sets ``n_decoding``, the
-    requests that decode in the step, before it drafts.
+    are evaluated again. ``has_snapshots``: a rejection goes back to a state that llama.cpp keeps. ``reach`` is how many
+    drafted tokens can be taken back. The engine sets ``n_decoding``, the requests that decode in the step, before it
+    drafts.
     """
 
     can_share = True
     replays = False
+    has_snapshots = False
     mark_seconds = 0.0
 
     def __init__(self, cells: Context, reach: int = MAX_DRAFT_DEPTH) -> None:
@@ -63,6 +65,10 @@ class AttentionMemory:
 
     def can_cut(self, sequence: int, size: int) -> bool:
         """Return whether a sequence can go on from its first ``size`` tokens, once what is behind them is dropped."""
+        return True
+
+    def holds(self, sequence: int, position: int) -> bool:
+        """Return whether nothing was lost of a sequence's tokens from ``position`` on."""
         return True
 
     def checkpoints(self, n_prompt: int, n_held: int) -> set[int]:
@@ -96,22 +102,27 @@ class AttentionMemory:
 
 
 class WindowMemory(AttentionMemory):
-    """Some layers keep only the last ``window`` tokens of a sequence.
+    """In some layers a token sees only the last ``window`` tokens of a sequence.
 
-    It can be cut as far as these layers still hold all that is then in sight. That holds within one ubatch. Rows of a
-    later ubatch may have overwritten tokens that would come back into sight.
+    These layers lose tokens that are out of sight: llama.cpp puts tokens of any text into their cells, even if others
+    are free (``llama_kv_cache::find_slot``). So a sequence can be cut and shared as far as everything is held that is
+    then in sight. After drafts that holds within one ubatch. Rows of a later ubatch may have overwritten tokens that
+    would come back into sight. Where these layers have fewer cells than the others, texts are not shared.
     """
 
-    can_share = False
-
-    def __init__(self, cells: Context, window: int) -> None:
+    def __init__(self, cells: Context, window: int, *, has_fewer_cells: bool) -> None:
         """Hold texts in ``cells``, where a token sees ``window`` tokens in some layers."""
         super().__init__(cells)
         self._window = window
+        self.can_share = not has_fewer_cells
 
     def can_cut(self, sequence: int, size: int) -> bool:
         """Return whether everything in sight from ``size`` on is still held."""
-        return self.cells.first_position(sequence) <= max(0, size - self._window)
+        return self.holds(sequence, max(0, size - self._window))
+
+    def holds(self, sequence: int, position: int) -> bool:
+        """Return whether the layers with a window hold all tokens from ``position`` on."""
+        return 0 <= self.cells.first_position(sequence) <= position
 
     def take_back(self, sequence: int, size: int) -> int:
         """Drop rejected drafts; drop everything if too little is left in sight."""
@@ -119,6 +130,8 @@ class WindowMemory(AttentionMemory):
 
     def checkpoints(self, n_prompt: int, n_held: int) -> set[int]:
         """Return where to keep what is in sight: the end too, for when it has left, unless the turn was small."""
+        if self.can_share:
+            return set()
         return _checkpoints(n_prompt, has_end=n_prompt - n_held >= _NEW_SHARE * n_prompt)
 
 
@@ -126,6 +139,7 @@ class RecurrentMemory(AttentionMemory):
     """A recurrent state, of which llama.cpp keeps the latest ``reach``, so that many rows can be taken back."""
 
     can_share = False
+    has_snapshots = True
 
     def can_cut(self, sequence: int, size: int) -> bool:
         """Return False: the state of an earlier position is not kept."""
@@ -148,6 +162,7 @@ class CheckpointMemory(RecurrentMemory):
     """A recurrent state, saved before drafts and loaded on a rejection; the accepted rows are to be replayed."""
 
     replays = True
+    has_snapshots = False
 
     def __init__(self, cells: Context, cost: CostModel, clock: Callable[[], float] = time.perf_counter) -> None:
         """Save and load in ``cells``; ``cost`` predicts what replayed rows add to a step."""
@@ -207,10 +222,15 @@ def choose_memory(
     *,
     is_recurrent: bool,
     window: int = 0,
+    cuts_windows: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> AttentionMemory:
-    """Return the memory of a context; some layers keep only ``window`` tokens, 0: all keep all."""
+    """Return the memory of a context.
+
+    In some layers a token sees only ``window`` tokens (0: all of them), and with ``cuts_windows`` these layers have
+    fewer cells.
+    """
     if is_recurrent:
         n_snapshots = min(cells.n_snapshots, MAX_DRAFT_DEPTH)
         return RecurrentMemory(cells, n_snapshots) if n_snapshots else CheckpointMemory(cells, cost, clock)
-    return WindowMemory(cells, window) if window else AttentionMemory(cells)
+    return WindowMemory(cells, window, has_fewer_cells=cuts_windows) if window else AttentionMemory(cells)

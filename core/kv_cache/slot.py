@@ -180,6 +180,8 @@ class SlotSearch:
             size = place.resident.whole_images(min(end, place.n_resident))
             if not self._memory.can_share and not (place.is_free and self._is_extended(place, size)):
                 continue
+            if self._memory.can_share and not self._memory.can_cut(place.id, place.resident.position(size)):
+                continue
             if size > n_best or (size == n_best and size and best is not None and place.is_free and not best.is_free):
                 best, n_best = place, size
         return best, n_best
@@ -188,7 +190,9 @@ class SlotSearch:
         """Return the running slot that will hold the longest prefix, of lanes not below ``rank``, and its length."""
         best, n_best = None, 0
         for place, end in match.reaches().items() if self._memory.can_share else ():
-            if isinstance(place, Slot) and not place.is_free and place.rank <= rank and end > n_best:
+            if not isinstance(place, Slot) or place.is_free or place.rank > rank:
+                continue
+            if end > max(n_best, place.n_resident):
                 best, n_best = place, end
         return best, n_best
 

@@ -20,7 +20,7 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.build import llama_version
 from core.llama.context import Batch, Context, ContextOptions
 from core.llama.model import Model, Vocab
-from core.loading.memory_need import ContextSize, n_outputs, n_snapshots, window_of
+from core.loading.memory_need import ContextSize, cuts_windows, n_outputs, n_snapshots
 from core.machine.host import core_count
 from core.machine.known_machine import Measurements
 from core.values.engine_options import MAX_STEP_ROWS, EngineOptions
@@ -47,9 +47,9 @@ class LoadedTarget:
     clock: Callable[[], float]
 
     @property
-    def window(self) -> int:
-        """How many tokens of a text layers with a sliding window keep; 0: all."""
-        return window_of(self.facts, self.options, self.size.n_cells)
+    def cuts_windows(self) -> bool:
+        """True where layers with a sliding window have fewer cells than the others."""
+        return cuts_windows(self.facts, self.options, self.size.n_cells)
 
 
 def open_context(model: Model, facts: ModelFacts, options: EngineOptions, size: ContextSize) -> Context:
@@ -58,12 +58,12 @@ def open_context(model: Model, facts: ModelFacts, options: EngineOptions, size: 
     Where texts are shared between sequences, it has one more than slots, the last, through which parts of the others
     are saved and loaded.
     """
-    cuts_windows = window_of(facts, options, size.n_cells) > 0
+    has_fewer_cells = cuts_windows(facts, options, size.n_cells)
     return Context(
         model,
         ContextOptions(
             n_cells=size.n_cells,
-            n_sequences=options.n_slots + (not model.is_recurrent and not cuts_windows),
+            n_sequences=options.n_slots + (not model.is_recurrent and not has_fewer_cells),
             n_outputs=n_outputs(options),
             n_batch=max(MAX_STEP_ROWS, options.n_ubatch),
             n_ubatch=options.n_ubatch,
@@ -71,7 +71,7 @@ def open_context(model: Model, facts: ModelFacts, options: EngineOptions, size: 
             flash_attention=options.flash_attention,
             kv_type=options.cache_type,
             n_snapshots=n_snapshots(facts, options, min(options.n_ubatch, size.n_cells)),
-            cuts_windows=cuts_windows,
+            cuts_windows=has_fewer_cells,
         ),
     )
 
@@ -190,7 +190,9 @@ def make_slots(
     """Return the slots of a target's context, with the cache behind them."""
     facts, options, cost, clock = target.facts, target.options, own.cost, own.clock
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
-    key = _key(options, (target.window, facts.window), target.n_gpu_layers)
+    # Where windows were not cut, earlier versions kept segments that had lost tokens.
+    window = facts.window if target.cuts_windows else -facts.window
+    key = _key(options, (window, facts.window), target.n_gpu_layers)
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _SEGMENT_BYTES // per_token))
     # llama.cpp saves only the tokens that a sequence's last token attends to. In layers with a window, a longer segment

@@ -214,7 +214,14 @@ def _build(
         target = LoadedTarget(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured, clock)
         reads = ReadCost.of(facts, options.cache_type, context.n_ubatch)
         own = measure_context(target, context, options.model_path, model, "", reads)
-        memory = choose_memory(context, own.cost, is_recurrent=model.is_recurrent, window=target.window, clock=clock)
+        memory = choose_memory(
+            context,
+            own.cost,
+            is_recurrent=model.is_recurrent,
+            window=facts.window,
+            cuts_windows=target.cuts_windows,
+            clock=clock,
+        )
         speculator = make_speculator(target, own.cost, memory)
     slots = make_slots(target, own, memory, cache_folder)
     cache_bytes = 0 if n_gpu_layers else last_level_cache()

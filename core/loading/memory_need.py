@@ -135,14 +135,13 @@ def n_outputs(options: EngineOptions) -> int:
     return max(most, options.n_slots + 1)
 
 
-def window_of(facts: ModelFacts, options: EngineOptions, n_cells: int) -> int:
-    """Return how many tokens of a sequence layers with a sliding window keep; 0 where all layers keep all.
+def cuts_windows(facts: ModelFacts, options: EngineOptions, n_cells: int) -> bool:
+    """Return whether layers with a sliding window get fewer cells than the others.
 
-    Keeping only what is in sight saves memory, and time where rows attend to all cells. In return texts cannot be
-    shared between running sequences, and can be cut back only as far as the window is still whole.
+    Room for only what is in sight saves memory, and time where rows attend to all cells. In return texts cannot be
+    shared between running sequences, and lose what is out of sight sooner.
     """
-    is_cut = cells_in_window(facts, n_cells, options.n_slots, options.n_ubatch) < n_cells
-    return facts.window if is_cut else 0
+    return cells_in_window(facts, n_cells, options.n_slots, options.n_ubatch) < n_cells
 
 
 # Seconds for a dry run; it takes about half of one.

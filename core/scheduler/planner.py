@@ -157,6 +157,21 @@ def cut_at_outputs(shares: StepPlan, most: int) -> StepPlan:
     return tuple(kept)
 
 
+def without_stranded_drafts(shares: StepPlan, n_ubatch: int) -> StepPlan:
+    """Return the plan without drafts where a rejection could not go back to a state that llama.cpp keeps.
+
+    llama.cpp evaluates sequences with another number of rows, and those that an ubatch has no room for, after a drafted
+    one. It puts two or more of them next to each other, for which the drafted sequence may have to move. Its earlier
+    states do not move with it (``llama_memory_recurrent::find_slot``).
+    """
+    sizes = [share.n_rows + len(share.draft) for share in shares]
+    for share, size in zip(shares, sizes, strict=True):
+        n_alike = sizes.count(size)
+        if share.draft and (len(sizes) - n_alike > 1 or n_alike * size > n_ubatch):
+            return tuple([one._replace(draft=()) for one in shares])
+    return shares
+
+
 def halve_prefill(shares: StepPlan) -> StepPlan:
     """Return the plan with half the prefill rows (decode rows are kept); one row becomes none."""
     halved = []

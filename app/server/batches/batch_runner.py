@@ -131,10 +131,17 @@ class BatchRunner:
                 return
             _log.warning("batch %s ended: %s", batch_id, error)
             problem = {"code": "batch_failed", "message": str(error), "param": None, "line": None}
-            self._note(batch_id, "failed", errors={"object": "list", "data": [problem]})
+            await self._fail(batch_id, errors={"object": "list", "data": [problem]})
         except Exception:
             _log.exception("batch %s ended", batch_id)
-            self._note(batch_id, "failed")
+            await self._fail(batch_id)
+
+    async def _fail(self, batch_id: str, **fields: Any) -> None:
+        """End a batch that cannot go on; its finished lines are given out, where the disk lets them."""
+        try:
+            await asyncio.to_thread(self._give_out, batch_id, "failed", **fields)
+        except OSError:
+            self._note(batch_id, "failed", **fields)
 
     def _try_again(self, batch_id: str) -> None:
         asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._line.put_nowait, batch_id)
@@ -209,10 +216,11 @@ class BatchRunner:
     def _result_path(self, batch_id: str) -> Path:
         return self.batches.folder / f"{batch_id}.results"
 
-    def _give_out(self, batch_id: str, status: str) -> None:
+    def _give_out(self, batch_id: str, status: str, **fields: Any) -> None:
         """End a batch: give its finished lines out as two files, those that were answered and those that were not.
 
-        Whoever ends it first does so. The result file goes last: without it, all lines would be run again.
+        Its record gets ``fields`` too. Whoever ends it first does so. The result file goes last: without it,
+        all lines would be run again.
         Raises OSError, and then no file is given out.
         """
         with self._giving_out:
@@ -220,18 +228,18 @@ class BatchRunner:
             if found is None or found["status"] not in NOT_OVER:
                 return
             path = self._result_path(batch_id)
-            fields: Record = {}
+            given: Record = {}
             try:
                 for field, is_good in (("output_file_id", True), ("error_file_id", False)):
                     name = f"{batch_id}_{'output' if is_good else 'error'}.jsonl"
                     record = self._files.add(name, "batch_output", _writer(path, is_good))
                     if record["bytes"]:
-                        fields[field] = record["id"]
+                        given[field] = record["id"]
                     else:
                         self._files.delete(record["id"])
-                self._set(batch_id, status, **fields)
+                self._set(batch_id, status, **fields, **given)
             except OSError:
-                for file_id in fields.values():
+                for file_id in given.values():
                     self._files.delete(file_id)
                 raise
             path.unlink(missing_ok=True)

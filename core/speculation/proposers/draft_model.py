@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.cost.calibration import MeasuredContext
+from core.kv_cache.memory import choose_memory
 from core.kv_cache.slot import TokenBuffer
 from core.llama.context import Batch
 from core.llama.model import Model
@@ -32,6 +33,7 @@ class DraftModelProposer(ContextProposer):
         super().__init__(own, PRIORS, n_vocab)
         self.model = model
         self._batch = Batch(own.context.n_batch)
+        self._memory = choose_memory(own.context, own.cost, is_recurrent=False, window=own.reads.window)
 
     def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens of a sequence the draft model has not read, with the last one."""
@@ -131,10 +133,7 @@ class DraftModelProposer(ContextProposer):
         held, tokens = self._held_for(sequence), sequence.tokens
         n_known = min(held.common_prefix(tokens.view), len(tokens) - 1)
         if n_known < len(held):
-            if self._context.remove(sequence.slot.id, n_known):
-                held.truncate(n_known)
-            else:
-                self._drop(sequence.slot.id)
+            held.truncate(self._memory.take_back(sequence.slot.id, n_known))
         return len(tokens) - 1 - len(held)
 
     def _read_up_to_here(self, sequence: Sequence) -> int:

@@ -72,7 +72,8 @@ async def until_results_are_written(machine: Machine, runner: BatchRunner) -> st
 
 
 async def until_over(runner: BatchRunner, batch_id: str) -> Record:
-    while (found := runner.batches.get(batch_id)) is None or found["status"] not in ("completed", "cancelled"):
+    ends = ("completed", "cancelled", "failed")
+    while (found := runner.batches.get(batch_id)) is None or found["status"] not in ends:
         await asyncio.sleep(0.01)
     await runner.close()
     return found
@@ -133,6 +134,25 @@ async def test_a_batch_for_whose_results_the_disk_has_no_room_goes_on_when_it_ha
         assert runner.batches.get(record["id"])["status"] == "validating"
         (disk / "full").unlink()
         check(machine, await until_over(runner, record["id"]))
+
+
+async def test_a_batch_that_cannot_go_on_gives_out_what_is_finished(machine, monkeypatch):
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        is_state, machine.n_asked = scope["path"] == "/slipstream/state", machine.n_asked + 1
+        body = {"phase": "failed"} if is_state else {"error": {"code": "engine_unavailable", "message": "No memory."}}
+        is_good = is_state or machine.n_asked < N_LINES
+        await send({"type": "http.response.start", "status": 200 if is_good else 503, "headers": []})
+        await send({"type": "http.response.body", "body": json.dumps(body).encode()})
+
+    monkeypatch.setattr(machine, "_answer", answer)
+    monkeypatch.setattr(batch_runner, "_LINES_PER_SLOT", 1)
+    machine.files.may_write.set()
+    runner, record = machine.runner(), machine.batch()
+    runner.start()
+    runner.add(record)
+    found = await until_over(runner, record["id"])
+    assert (found["status"], found["errors"]["data"][0]["code"]) == ("failed", "batch_failed")
+    assert len(machine.files.path(found["output_file_id"]).read_text().splitlines()) == N_LINES - 1
 
 
 async def test_what_was_being_cancelled_when_the_server_ended_is_cancelled_with_what_was_finished(machine):

@@ -81,6 +81,32 @@ def test_a_text_that_parts_early_leaves_the_long_one_in_ram(path: Path, whole: E
         assert said(engine, first)[1] >= 892
 
 
+@pytest.mark.parametrize("cache_ram", [0, 1 << 28])
+def test_what_texts_beside_it_have_overwritten_is_not_shared(path: Path, whole: Engine, cache_ram: int) -> None:
+    """With as many cells as other layers, those with a window lose what is out of sight all the same."""
+    first = words(150)
+    options = {"n_slots": 2, "n_cells": 512, "speculation": "off", "cache_ram": cache_ram}
+    with open_cut(path, n_ctx=512, **options) as engine:
+        assert engine.slots.memory.can_share
+        for slot, prompt in ((0, words(100, 1)), (1, first), (0, words(140, 2))):
+            submit(engine, "only", prompt, max_tokens=4, sampling=ENDLESS, slot=slot)
+            run(engine)
+        assert 0 < engine.context.first_position(1) < 150, "cells behind the 100 that were free first"
+        for n_shared, is_known in ((150, True), (20, False)):
+            prompt = first[:n_shared] + words(20, 3)
+            found, n_cached = said(engine, prompt)
+            assert n_cached == (n_shared if is_known else 0)
+            assert_same_up_to_a_near_tie(found, expected(whole, prompt))
+
+
+def test_a_draft_model_goes_back_as_far_as_its_windows_are_whole(path: Path) -> None:
+    with open_cut(path, n_ctx=512, n_cells=512, speculation="draft", draft_path=str(path), draft_depth=4) as engine:
+        for slot, prompt in ((0, words(100, 1)), (1, words(150)), (0, words(140, 2)), (1, words(39) + words(2, 3))):
+            submit(engine, str(prompt), prompt, max_tokens=20, sampling=ENDLESS, slot=slot)
+            receipt = run(engine).ended[str(prompt)].receipt
+            assert receipt.n_right == receipt.n_judged > 10, "it is the model itself"
+
+
 def test_side_by_side_they_say_what_they_say_alone(path: Path, whole: Engine) -> None:
     prompts = [words(n, seed) for seed, n in enumerate((150, 30, 260, 90))]
     with open_cut(path, n_slots=3) as engine:
