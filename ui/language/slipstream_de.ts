@@ -7020,8 +7020,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/removal.py" />
+      <source>{file} could not be moved to the trash: {reason}.</source>
+      <translation>{file} konnte nicht in den Papierkorb gelegt werden: {reason}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
       <source>{name} {owner} and is only used from there: {path}. Remove it there, or take the folder off the list.</source>
       <translation>{name} {owner} und wird nur von dort verwendet: {path}. Entferne es dort, oder nimm den Ordner von der Liste.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
+      <source>{file} could not be deleted: {reason}. Check the permissions of its folder.</source>
+      <translation>{file} konnte nicht gelöscht werden: {reason}. Prüfe die Berechtigungen des Ordners.</translation>
     </message>
     <message>
       <location filename="../../app/library/removal.py" />
@@ -7042,11 +7052,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/library/removal.py" />
       <source>{name} is a part of Slipstream and stays.</source>
       <translation>{name} ist ein Teil von Slipstream und bleibt.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library/removal.py" />
-      <source>{file} could not be moved to the trash: {reason}.</source>
-      <translation>{file} konnte nicht in den Papierkorb gelegt werden: {reason}.</translation>
     </message>
     <message>
       <location filename="../../app/library/repair.py" />
@@ -8549,6 +8554,11 @@ Klicke für mehr.</translation>
       <translation>der Server sendet nichts mehr</translation>
     </message>
     <message>
+      <location filename="../../models/download/ranges.py" />
+      <source>it sent something else than the file</source>
+      <translation>er hat etwas anderes als die Datei gesendet</translation>
+    </message>
+    <message>
       <location filename="../../models/download/transfer.py" />
       <source>the connection was closed early</source>
       <translation>die Verbindung wurde zu früh getrennt</translation>
@@ -9272,6 +9282,11 @@ Klicke für mehr.</translation>
       <location filename="../../models/hub/remote_source.py" />
       <source>it does not send parts of files</source>
       <translation>er sendet keine Teile von Dateien</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/session.py" />
+      <source>The proxy cannot be used ({reason}). Correct it in the settings of the Hub, or in the variables HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. It looks like http://example.org:3128 or socks5://127.0.0.1:1080.</source>
+      <translation>Der Proxy kann nicht verwendet werden ({reason}). Berichtige ihn in den Einstellungen des Hubs oder in den Variablen HTTPS_PROXY, HTTP_PROXY und ALL_PROXY. Er sieht so aus: http://example.org:3128 oder socks5://127.0.0.1:1080.</translation>
     </message>
     <message>
       <location filename="../../models/hub/settings.py" />
