@@ -26,8 +26,7 @@ from models.quantise.plan import (
     QuantiseCancelled,
     QuantisePlan,
     QuantiseRefused,
-    TargetType,
-    check_gain,
+    is_gain,
     make_plan,
     result_name,
 )
@@ -90,7 +89,7 @@ class QuantiseService:
                 type_.name == USUAL,
             )
             for type_ in TARGETS
-            if _is_gain(entry, facts, type_)
+            if not facts.is_head and is_gain(facts, type_)
         )
         folder = models_folder()
         there = next(path for path in (folder, *folder.parents) if path.exists())
@@ -186,11 +185,3 @@ class QuantiseService:
                     changes["progress"] = replace(known.progress, phase=end, eta=None)
                 self._known[number] = replace(known, **changes)
         self._notifier.note()
-
-
-def _is_gain(entry: ModelEntry, facts: ModelFacts, type_: TargetType) -> bool:
-    try:
-        check_gain(entry.name, facts, type_)
-    except QuantiseRefused:
-        return False
-    return not facts.is_head

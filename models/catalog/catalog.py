@@ -81,6 +81,7 @@ class Catalog:
         self._kept, self._on_disk = kept, frozenset[Stamp]()
         self._problems: tuple[FolderProblem, ...] = ()
         self._last: tuple[ModelEntry, ...] = ()
+        self._aliases: dict[str, Path] = {}
         self._lock = threading.Lock()
 
     @property
@@ -99,7 +100,7 @@ class Catalog:
                 found = dict(scan.imported_files(folder))
                 files |= found
                 origins |= dict.fromkeys(found, folder.kind.value)
-            self._problems = tuple(scan.problems)
+            self._problems, self._aliases = tuple(scan.problems), scan.aliases
             stamps = {path: stamp for path in files if (stamp := _stamp(path)) is not None}
             self._read = {stamp: self._known(path, stamp) for path, stamp in stamps.items()}
             names = _unique_names({path: files[path] for path, stamp in stamps.items() if not self._is_beside(stamp)})
@@ -110,7 +111,8 @@ class Catalog:
     def find(self, name: str) -> ModelEntry | None:
         """The model with this name, title (if only one has it), path or tag; None if there is none.
 
-        Tags are as in Ollama's names: ``NAME:latest``, and ``REPOSITORY:QUANTISATION`` for models from the Hub.
+        Tags are as in Ollama's names: ``NAME:latest`` or ``NAME`` for it, and ``REPOSITORY:QUANTISATION`` for models
+        from the Hub.
 
         A name that the last scan found needs no new scan unless its file has changed.
         """
@@ -119,7 +121,7 @@ class Catalog:
             return known
         entries = self.entries()
         known = _by_name(entries, name) or _by_title(entries, name) or self._by_path(entries, name)
-        return known or _by_tag(entries, name)
+        return known or _by_tag(entries, name) or self._by_alias(entries, name)
 
     def _ordered(self, folder: Path, files: Iterable[Path]) -> list[Path]:
         """The files in their order; of the bundled ones, the model before its smaller draft model."""
@@ -156,6 +158,12 @@ class Catalog:
             return ModelEntry(name, path, n_bytes, known, None, is_toy, origin)
         return ModelEntry(name, path, n_bytes, known.problem, known, is_toy, origin)
 
+    def _by_alias(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
+        """The model with another of its program's names."""
+        names = {name.casefold(), f"{name.casefold()}:latest"}
+        places = {place for alias, place in self._aliases.items() if alias in names}
+        return next((entry for entry in entries if entry.name.casefold() in names or entry.path in places), None)
+
     def _by_path(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
         path = Path(os.path.expanduser(name))
         if not _is_file(path):
@@ -185,6 +193,7 @@ class _Scan:
 
     def __init__(self) -> None:
         self.problems: list[FolderProblem] = []
+        self.aliases: dict[str, Path] = {}  # further names of files, in small letters
         self._visited: set[tuple[int, int]] = set()
         self._seen_files: set[Path] = set()
 
@@ -200,7 +209,11 @@ class _Scan:
     def imported_files(self, imported: ImportedFolder) -> Iterator[tuple[Path, str]]:
         """Model files of another program's folder, with the program's names for them ("": the name of the file)."""
         if imported.kind is FolderKind.OLLAMA:
-            yield from ((path, name) for name, path in named_models(imported) if self._is_new(path))
+            for name, path in named_models(imported):
+                if self._is_new(path):
+                    yield path, name
+                else:
+                    self.aliases[name.casefold()] = path
             return
         n_outside = 0
         for path in self.model_files(imported.path):

@@ -97,7 +97,8 @@ def make_plan(
         )
     if facts.problem is not None:
         raise QuantiseRefused("{name} cannot be quantised: {problem}", name=name, problem=facts.problem)
-    check_gain(name, facts, type_)
+    if not is_gain(facts, type_):
+        raise _no_gain(name, facts, type_)
     if facts.quantisation not in ORIGINALS and not may_requantise:
         raise QuantiseRefused(
             "{name} is quantised already ({quantisation}): to quantise it again loses more than to "
@@ -121,28 +122,30 @@ def make_plan(
     )
 
 
-def check_gain(name: str, facts: ModelFacts, type_: TargetType) -> None:
-    """Raise QuantiseRefused if the result would be no smaller."""
-    bits = facts.weight_bytes * 8 / max(1, facts.n_params)
-    usual = next((target.bits for target in TARGETS if target.name == facts.quantisation), bits)
-    if type_.name == facts.quantisation or type_.bits >= min(bits, usual):
-        raise QuantiseRefused(no_gain(name, facts.quantisation, bits, type_))
+def is_gain(facts: ModelFacts, type_: TargetType) -> bool:
+    """Whether the result would be smaller."""
+    usual = next((target.bits for target in TARGETS if target.name == facts.quantisation), float("inf"))
+    return type_.name != facts.quantisation and type_.bits < min(_bits(facts), usual)
 
 
-def no_gain(name: str, source_type: str, bits: float, type_: TargetType) -> str:
-    """The sentence about a result that would be no smaller."""
-    smaller = [target.name for target in TARGETS if target.bits < min(bits, type_.bits)]
+def _bits(facts: ModelFacts) -> float:
+    """Bits per weight."""
+    return facts.weight_bytes * 8 / max(1, facts.n_params)
+
+
+def _no_gain(name: str, facts: ModelFacts, type_: TargetType) -> QuantiseRefused:
+    smaller = [target.name for target in TARGETS if is_gain(facts, target)]
     what_to_do = (
         Sentence("Choose a smaller type: {smaller}.", smaller=", ".join(smaller))
         if smaller
         else Sentence("Use it as it is.")
     )
-    return Sentence(
+    return QuantiseRefused(
         "{name} is {source_type} with {bits:.1f} bits per weight: as {type} it would be "
         "neither smaller nor better. {what_to_do}",
         name=name,
-        source_type=source_type,
-        bits=bits,
+        source_type=facts.quantisation,
+        bits=_bits(facts),
         type=type_.name,
         what_to_do=what_to_do,
     )

@@ -349,8 +349,9 @@ def test_files_stay_for_the_next_message_where_none_was_answered(
         fake.pieces, fake.error_in_stream = ["Hello"], None
         return "two"
 
-    typing([f"/file {tmp_path / 'none'}", f"/file {tmp_path / 'a.txt'}", "one", again, "/quit"])
+    typing([f"/file {tmp_path / 'none'}", f"/file {tmp_path / 'a.txt'}", "one", "not \udcff text", again, "/quit"])
     code, _, err = typed("chat", "--url", fake.url)
+    assert "The prompt is not valid UTF-8 (character 5)." in err
     assert (code, "none is not there" in err, "The engine died." in err) == (ExitCode.OK, True, True)
     assert ["a fox" in request["messages"][0]["content"] for request in fake.requests] == [True, True]
 

@@ -63,6 +63,11 @@ def test_ollama_names_come_from_its_manifests(tmp_path):
     found = catalog.find("llama3.2:3b")
     assert found is not None
     assert found.title == "Ember draft"
+    # Ollama's names for one file, of which one is listed; a name without a tag is the latest.
+    ollama(root, "registry.ollama.ai/library/llama3.2/latest", digest)
+    for name in ("llama3.2:latest", "Llama3.2", "llama3.2:3B"):
+        assert catalog.find(name) == found
+    assert catalog.find("llama3.2:1b") is None
 
 
 @pytest.mark.parametrize(

@@ -7031,7 +7031,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../app/library/removal.py" />
       <source>{file} could not be deleted: {reason}. Check the permissions of its folder.</source>
-      <translation type="unfinished" />
+      <translation>{file} konnte nicht gelöscht werden: {reason}. Prüfe die Berechtigungen des Ordners.</translation>
     </message>
     <message>
       <location filename="../../app/library/removal.py" />
@@ -8556,7 +8556,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../models/download/ranges.py" />
       <source>it sent something else than the file</source>
-      <translation type="unfinished" />
+      <translation>er hat etwas anderes als die Datei gesendet</translation>
     </message>
     <message>
       <location filename="../../models/download/transfer.py" />
@@ -9286,7 +9286,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../models/hub/session.py" />
       <source>The proxy cannot be used ({reason}). Correct it in the settings of the Hub, or in the variables HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. It looks like http://example.org:3128 or socks5://127.0.0.1:1080.</source>
-      <translation type="unfinished" />
+      <translation>Der Proxy kann nicht verwendet werden ({reason}). Berichtige ihn in den Einstellungen des Hubs oder in den Variablen HTTPS_PROXY, HTTP_PROXY und ALL_PROXY. Er sieht so aus: http://example.org:3128 oder socks5://127.0.0.1:1080.</translation>
     </message>
     <message>
       <location filename="../../models/hub/settings.py" />

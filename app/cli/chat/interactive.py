@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli.chat.chat_server import ChatTarget, wait_ready
-from app.cli.chat.conversation import Conversation, read_file
+from app.cli.chat.conversation import Conversation, checked, read_file
 from app.cli.chat.reply import CollectedReply
 from app.cli.terminal.progress_line import LoadingLine
 from app.cli.terminal.text import printable
@@ -71,6 +71,7 @@ class TerminalChat:
     def _take(self, prompt: str) -> None:
         command, _, argument = prompt.strip().partition(" ")
         try:
+            checked(prompt)
             if command in self._commands:
                 self._commands[command](argument.strip())
             elif command.startswith("/") and command.count("/") == 1 and "\n" not in prompt:
