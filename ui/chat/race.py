@@ -65,6 +65,7 @@ DISTURBED = tr(
 )
 CLOSE = 0.03  # shares of speed that are within the spread of measurements
 SPREAD = 0.1  # the same of what drafts can bring at most: a larger gain is not theirs
+MOST_LOSS = 1.5  # times as long as plainly: where drafts lose more, the engine has stopped drafting before
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,10 +275,12 @@ class RaceDialog(Dialog):
         self._has_result = first.speed > 0 and second.speed > 0
 
     def _is_disturbed(self) -> bool:
-        """Whether a model's drafts seem to have brought more than they can."""
+        """Whether a model's drafts seem to have brought more, or to have cost more, than they can."""
         slower, faster = sorted(self.lanes, key=lambda lane: lane.speed)
-        is_drafted = slower.racer.model == faster.racer.model and faster.racer.drafts
-        return is_drafted and faster.speed > slower.speed * faster.most_gain * (1 + SPREAD)
+        if slower.racer.model != faster.racer.model or slower.racer.drafts == faster.racer.drafts:
+            return False
+        most = faster.most_gain * (1 + SPREAD) if faster.racer.drafts else MOST_LOSS
+        return faster.speed > slower.speed * most
 
     def _how_shared(self) -> str:
         """Return what is said of a race at once: how long they shared the machine, as it was seen."""

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushBut
 from models.formatting.figures import duration
 from models.formatting.json_values import fitting
 from models.formatting.system_error import system_reason
+from ui.chat.exchange.chat_text import file_name
 from ui.chat.markdown.text_tools import TextTools
 from ui.client.api import Api
 from ui.client.problems import sentence_of
@@ -406,7 +407,8 @@ class JobsPage(Dressed, PageColumn):
     def _choose_place(self, key: str, action: str) -> None:
         job = self._found.get(key) or {}
         ending = "md" if action == SAVE_ANSWER else "jsonl"
-        name = f"{Path(title_of(job)).stem}-{'errors' if action == SAVE_ERRORS else 'answers'}.{ending}"
+        title = title_of(job) if _is_question(job) else Path(title_of(job)).stem
+        name = f"{file_name(title)}-{'errors' if action == SAVE_ERRORS else 'answers'}.{ending}"
         dialog = file_dialog(self, action)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix(ending)

@@ -79,6 +79,7 @@ QPushButton[kind="primary"]:focus { border: 2px solid $text; }
 QPushButton[kind="flat"] { background: transparent; color: $muted; border: 2px solid transparent; padding: 2px 8px;
     font-size: ${caption}px; }
 QPushButton[kind="flat"]:hover { background: $hover; color: $text; }
+QPushButton[kind="flat"]:disabled { color: $border_strong; }
 QPushButton[kind="flat"]:focus { border-color: $focus; }
 QPushButton[kind="new"] { text-align: left; padding: 7px 10px; font-weight: 600; }
 QPushButton[kind="new"]:focus { padding: 6px 9px; }
@@ -119,7 +120,7 @@ QCheckBox:disabled { color: $muted; }
 QCheckBox::indicator { width: ${box}px; height: ${box}px; border: 1px solid $muted; border-radius: 4px;
     background: $raised; }
 QCheckBox::indicator:checked { background: $accent; border-color: $accent; }
-QCheckBox::indicator:disabled { background: $panel; border-color: $border; }
+QCheckBox::indicator:disabled { background: $panel; border-color: $border_strong; }
 QCheckBox::indicator:checked:disabled { background: $muted; border-color: $muted; }
 
 #composerCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_l}px; }

@@ -100,6 +100,24 @@ def test_enter_opens_f2_renames_and_the_menu_offers_both(qtbot, panel: HistoryPa
     assert deleted.args == [3]
 
 
+def test_a_menu_for_another_chat_leaves_the_mark_on_the_open_one(qtbot, panel: HistoryPanel) -> None:
+    panel.resize(268, 500)
+    panel.show_chats(CHATS, "")
+    panel.choose(1)
+    other = panel.model.index(panel.model.row_of(3))
+    panel.list.customContextMenuRequested.emit(panel.list.visualRect(other).center())
+    assert panel.list.currentIndex() == other, "what the menu is about"
+    panel.findChild(QMenu).close()
+    qtbot.waitUntil(lambda: panel.list.currentIndex().data(CHAT_ID) == 1)
+    panel.list.customContextMenuRequested.emit(panel.list.visualRect(other).center())
+    (menu,) = (one for one in panel.findChildren(QMenu) if one.isVisible() and one.parent() is panel)
+    menu.actions()[2].trigger()  # rename
+    menu.close()
+    qtbot.wait(20)
+    assert panel.list.state() == panel.list.State.EditingState
+    assert panel.list.currentIndex() == other
+
+
 SORTED = [
     replace(CHATS[0], folder="work"), CHATS[1], replace(CHATS[2], folder="Home"), replace(CHATS[3], is_pinned=True),
     replace(CHATS[4], folder="work"),

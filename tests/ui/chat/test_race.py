@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtGui import QGuiApplication, QImage
 
-from tools.stand_ins.fake_openai import FakeServer
+from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 from ui.chat.race import SAME_MODEL, RaceDialog, together, verdict
 from ui.window.main_window import MainWindow
 
@@ -59,11 +59,12 @@ def test_both_answer_the_same_prompt_and_the_faster_one_wins(
     assert not QImage(str(tmp_path / "race.png")).isNull()
     race.save_to(str(tmp_path / "nowhere" / "race.png"))
     assert "cannot be saved" in race.problem.text()
-    server.timings = server.timings | {"accepted_tokens": 1, "drafted_tokens": 1}
-    race.start.click()
-    qtbot.waitUntil(race.save.isEnabled)
-    assert [lane.words.text() for lane in race.lanes] == ["", ""], "one token is not worth that much"
-    assert race.note.text().startswith("Something else used this machine")
+    for odd in ({"accepted_tokens": 1, "drafted_tokens": 1}, {"decode_per_second": 100.0}):
+        server.timings = TIMINGS | odd
+        race.start.click()
+        qtbot.waitUntil(race.save.isEnabled)
+        assert [lane.words.text() for lane in race.lanes] == ["", ""], "drafts neither bring nor cost that much"
+        assert race.note.text().startswith("Something else used this machine")
 
 
 @pytest.mark.parametrize("order", [0, 1], ids=["in turns", "at once"])

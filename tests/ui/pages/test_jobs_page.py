@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 
 from app.client.server_process import ServerProcess
 from tests.ui.pages.conftest import agree
@@ -91,12 +91,17 @@ def test_a_job_is_paused_goes_on_and_is_cancelled(qtbot, page: JobsPage, tmp_pat
 
 
 def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage, tmp_path: Path) -> None:
+    question = "What is a fox/hen?"
     page.ask.click()
     assert page.question_problem.text() == "Write the question first."
-    page.question.setPlainText("What is a fox?")
+    page.question.setPlainText(question)
     page.ask.click()
-    qtbot.waitUntil(lambda: (row := row_of(page, "What is a fox?")) is not None and SAVE_ANSWER in row.buttons)
+    qtbot.waitUntil(lambda: (row := row_of(page, question)) is not None and SAVE_ANSWER in row.buttons)
     (key,) = page.rows.rows
+    page.rows.rows[key].buttons[SAVE_ANSWER].click()
+    dialog = page.window().findChild(QFileDialog)
+    assert [Path(name).name for name in dialog.selectedFiles()] == ["What is a fox hen-answers.md"]
+    dialog.reject()
     answer = tmp_path / "answer.md"
     page.save(key, SAVE_ANSWER, answer)
     qtbot.waitUntil(answer.exists)
@@ -110,7 +115,7 @@ def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage,
     listed: list = []
     window.archive.ask(ChatStore.chats, listed.extend, [])
     qtbot.waitUntil(lambda: bool(listed))
-    assert [chat.title for chat in listed] == ["What is a fox?"]
+    assert [chat.title for chat in listed] == [question]
     page.rows.rows[key].buttons["Remove"].click()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
     QDragEnterEvent,
@@ -238,8 +238,18 @@ class HistoryPanel(Dressed, QFrame):
     def _show_menu(self, at: QPoint) -> None:
         index = self.list.indexAt(at)  # asked for by the keyboard, it is in the line that is current
         if index.data(CHAT_ID) is not None or index.data(FOLDER) is not None:
+            before = QPersistentModelIndex(self.list.currentIndex())
             self.list.setCurrentIndex(index)
-            self.menu_for(index).popup(self.list.viewport().mapToGlobal(at))
+            menu = self.menu_for(index)
+            # When what was chosen there has begun.
+            menu.aboutToHide.connect(lambda: QTimer.singleShot(0, self, lambda: self._mark_again(before)))
+            menu.popup(self.list.viewport().mapToGlobal(at))
+
+    def _mark_again(self, before: QPersistentModelIndex) -> None:
+        """Mark the chat that is open: a menu for another one has marked that."""
+        if not self.list.is_editing:
+            self.list.clearSelection()
+            self.list.setCurrentIndex(before)
 
     def menu_for(self, index: QModelIndex) -> QMenu:
         """Return what can be done with a chat, or with a folder."""
@@ -397,6 +407,11 @@ class _ChatList(QListView):
         self.setDropIndicatorShown(False)
         self._target: tuple[str, int, int] | None = None  # the folder below the chat that is dragged, and its lines
 
+    @property
+    def is_editing(self) -> bool:
+        """Whether a name is being changed."""
+        return self.state() == self.State.EditingState
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take chats of this list."""
         if event.source() is self and event.mimeData().hasFormat(DRAGGED):
@@ -461,7 +476,7 @@ class _ChatList(QListView):
             self.delete_wanted.emit()
         elif event.key() in ENTER and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self.beside_wanted.emit()
-        elif event.key() in ENTER and self.state() != self.State.EditingState:
+        elif event.key() in ENTER and not self.is_editing:
             self.activated.emit(self.currentIndex())
         else:
             super().keyPressEvent(event)
