@@ -5629,6 +5629,121 @@ Klicke für mehr.</translation>
       <translation>{size:,} Token</translation>
     </message>
     <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>{used} of {total}</source>
+      <translation>{used} von {total}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Folders</source>
+      <translation>Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Open the folder of models</source>
+      <translation>Den Ordner der Modelle öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Move…</source>
+      <translation>Verschieben…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Move the folder of models</source>
+      <translation>Den Ordner der Modelle verschieben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Open the folder of chats</source>
+      <translation>Den Ordner der Chats öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Move the models to</source>
+      <translation>Die Modelle verschieben nach</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Looking at {folder}…</source>
+      <translation>Sieht sich {folder} an…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Checking the copies in</source>
+      <translation>Prüft die Kopien in</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Copying to</source>
+      <translation>Kopiert nach</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Models</source>
+      <translation>Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Looking for the folder…</source>
+      <translation>Sucht den Ordner…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>In one file, {chats}</source>
+      <translation>In einer Datei, {chats}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Models of other programs</source>
+      <translation>Modelle anderer Programme</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Files of Ollama, LM Studio, Jan, GPT4All or your own are used where they are; nothing is copied.</source>
+      <translation>Dateien von Ollama, LM Studio, Jan, GPT4All oder eigene werden verwendet, wo sie sind; nichts wird kopiert.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Copy the path</source>
+      <translation>Pfad kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source> {n_left} files could not be deleted in the old folder.</source>
+      <translation> {n_left} Dateien ließen sich im alten Ordner nicht löschen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>The models are in {folder} now.{left}</source>
+      <translation>Die Modelle sind jetzt in {folder}.{left}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Cancel the move</source>
+      <translation>Das Verschieben abbrechen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Downloads go to {models_folder}</source>
+      <translation>Downloads landen in {models_folder}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>{models_folder} cannot be made: {strerror}.</source>
+      <translation>{models_folder} lässt sich nicht anlegen: {strerror}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Forget</source>
+      <translation>Vergessen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Models of {kind}</source>
+      <translation>Modelle von {kind}</translation>
+    </message>
+    <message>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub when you search or download, and other servers only where you add one. Links open in your browser after a question.</source>
       <translation>Slipstream sendet keine Telemetrie: Nichts über dich, deine Chats oder deine Nutzung verlässt diesen Rechner. Es fragt den Hub, wenn du suchst oder herunterlädst, und andere Server nur, wo du einen hinzufügst. Links öffnen sich nach einer Frage in deinem Browser.</translation>
@@ -5690,11 +5805,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>{used} of {total}</source>
-      <translation>{used} von {total}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>In the desktop's menus</source>
       <translation>In den Menüs des Desktops</translation>
     </message>
@@ -5712,31 +5822,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Restart the server</source>
       <translation>Den Server neu starten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Folders</source>
-      <translation>Ordner</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Open the folder of models</source>
-      <translation>Den Ordner der Modelle öffnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Move…</source>
-      <translation>Verschieben…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Move the folder of models</source>
-      <translation>Den Ordner der Modelle verschieben</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Open the folder of chats</source>
-      <translation>Den Ordner der Chats öffnen</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5777,26 +5862,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>What belongs to one model is set in the library, with the model.</source>
       <translation>Was zu einem Modell gehört, wird in der Bibliothek beim Modell eingestellt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Move the models to</source>
-      <translation>Die Modelle verschieben nach</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Looking at {folder}…</source>
-      <translation>Sieht sich {folder} an…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Checking the copies in</source>
-      <translation>Prüft die Kopien in</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Copying to</source>
-      <translation>Kopiert nach</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5855,31 +5920,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Models</source>
-      <translation>Modelle</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Looking for the folder…</source>
-      <translation>Sucht den Ordner…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>In one file, {chats}</source>
-      <translation>In einer Datei, {chats}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Models of other programs</source>
-      <translation>Modelle anderer Programme</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Files of Ollama, LM Studio, Jan, GPT4All or your own are used where they are; nothing is copied.</source>
-      <translation>Dateien von Ollama, LM Studio, Jan, GPT4All oder eigene werden verwendet, wo sie sind; nichts wird kopiert.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>When a download or a long reply ends, or a tool waits for you, while you look elsewhere.</source>
       <translation>Wenn ein Download oder eine lange Antwort endet oder ein Werkzeug auf dich wartet, während du woanders hinsiehst.</translation>
     </message>
@@ -5920,31 +5960,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Copy the path</source>
-      <translation>Pfad kopieren</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source> {n_left} files could not be deleted in the old folder.</source>
-      <translation> {n_left} Dateien ließen sich im alten Ordner nicht löschen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>The models are in {folder} now.{left}</source>
-      <translation>Die Modelle sind jetzt in {folder}.{left}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Cancel the move</source>
-      <translation>Das Verschieben abbrechen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Downloads go to {models_folder}</source>
-      <translation>Downloads landen in {models_folder}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>Slipstream is among your programs, and opens .gguf files.</source>
       <translation>Slipstream ist unter deinen Programmen und öffnet .gguf-Dateien.</translation>
     </message>
@@ -5982,21 +5997,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Show all settings</source>
       <translation>Alle Einstellungen zeigen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>{models_folder} cannot be made: {strerror}.</source>
-      <translation>{models_folder} lässt sich nicht anlegen: {strerror}.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Forget</source>
-      <translation>Vergessen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Models of {kind}</source>
-      <translation>Modelle von {kind}</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
