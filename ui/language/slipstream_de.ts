@@ -3097,6 +3097,91 @@ Klicke für mehr.</translation>
       <translation>Entwurf {number}</translation>
     </message>
     <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Pause</source>
+      <translation>Pause</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Resume</source>
+      <translation>Fortsetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Save results</source>
+      <translation>Ergebnisse speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Save answer</source>
+      <translation>Antwort speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Save errors</source>
+      <translation>Fehler speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Open as chat</source>
+      <translation>Als Chat öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>waits for its turn</source>
+      <translation>wartet, bis sie dran ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>at work</source>
+      <translation>in Arbeit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>writes the results</source>
+      <translation>schreibt die Ergebnisse</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>is being cancelled</source>
+      <translation>wird abgebrochen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>done</source>
+      <translation>fertig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>cancelled</source>
+      <translation>abgebrochen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>{stage}: {n:,}</source>
+      <translation>{stage}: {n:,}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>paused; it will begin anew</source>
+      <translation>angehalten; beginnt von vorn</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>paused</source>
+      <translation>angehalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>{n_over:,} of {total:,}</source>
+      <translation>{n_over:,} von {total:,}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>{n_failed:,} failed</source>
+      <translation>{n_failed:,} fehlgeschlagen</translation>
+    </message>
+    <message>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>A .jsonl file with a request in each line, as OpenAI's batches have it. It uses the time that chats and other programs leave, and goes on after a restart.</source>
       <translation>Eine .jsonl-Datei mit einer Anfrage je Zeile, wie OpenAI-Batches sie haben. Sie nutzt die Zeit, die Chats und andere Programme übrig lassen, und geht nach einem Neustart weiter.</translation>
@@ -3118,66 +3203,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Pause</source>
-      <translation>Pause</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Resume</source>
-      <translation>Fortsetzen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Save results</source>
-      <translation>Ergebnisse speichern</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Save answer</source>
-      <translation>Antwort speichern</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Save errors</source>
-      <translation>Fehler speichern</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Open as chat</source>
-      <translation>Als Chat öffnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>waits for its turn</source>
-      <translation>wartet, bis sie dran ist</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>at work</source>
-      <translation>in Arbeit</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>writes the results</source>
-      <translation>schreibt die Ergebnisse</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>is being cancelled</source>
-      <translation>wird abgebrochen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>done</source>
-      <translation>fertig</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>cancelled</source>
-      <translation>abgebrochen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
       <source>≈ {duration} left</source>
       <translation>≈ {duration} übrig</translation>
     </message>
@@ -3185,11 +3210,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>Its results were not saved, and go with it.</source>
       <translation>Die Ergebnisse wurden nicht gespeichert und gehen damit verloren.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>{stage}: {n:,}</source>
-      <translation>{stage}: {n:,}</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -3253,11 +3273,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>paused; it will begin anew</source>
-      <translation>angehalten; beginnt von vorn</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
       <source>{name} is no file of requests: each line is a JSON object with custom_id, method, url and body.</source>
       <translation>{name} ist keine Datei mit Anfragen: Jede Zeile ist ein JSON-Objekt mit custom_id, method, url und body.</translation>
     </message>
@@ -3275,21 +3290,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>is being saved</source>
       <translation>wird gespeichert</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>paused</source>
-      <translation>angehalten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>{n_over:,} of {total:,}</source>
-      <translation>{n_over:,} von {total:,}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>{n_failed:,} failed</source>
-      <translation>{n_failed:,} fehlgeschlagen</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
