@@ -5549,6 +5549,61 @@ Klicke für mehr.</translation>
       <translation>settings.json, über „zed: open settings file“. Zed fragt in den Einstellungen des Anbieters nach dem Schlüssel oder nimmt ihn aus der Variablen {variable}.</translation>
     </message>
     <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Keep running without the window</source>
+      <translation>Ohne Fenster weiterlaufen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>In the desktop's menus</source>
+      <translation>In den Menüs des Desktops</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>This computer</source>
+      <translation>Dieser Computer</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Desktop notifications</source>
+      <translation>Mitteilungen auf dem Desktop</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>When a download or a long reply ends, or a tool waits for you, while you look elsewhere.</source>
+      <translation>Wenn ein Download oder eine lange Antwort endet oder ein Werkzeug auf dich wartet, während du woanders hinsiehst.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Start at login</source>
+      <translation>Bei der Anmeldung starten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Closing it leaves an icon in the tray, and other programs reach the models as before.</source>
+      <translation>Beim Schließen bleibt ein Symbol in der Leiste, und andere Programme erreichen die Modelle wie zuvor.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>This desktop has no tray, in which an icon could show that Slipstream still runs.</source>
+      <translation>Dieser Desktop hat keine Leiste, in der ein Symbol zeigen könnte, dass Slipstream noch läuft.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Slipstream is among your programs, and opens .gguf files.</source>
+      <translation>Slipstream ist unter deinen Programmen und öffnet .gguf-Dateien.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Adds Slipstream to your programs, with its icon, and lets it open .gguf files.</source>
+      <translation>Fügt Slipstream mit seinem Symbol zu deinen Programmen hinzu und lässt es .gguf-Dateien öffnen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>The window opens when you log in to your desktop.</source>
+      <translation>Das Fenster öffnet sich, wenn du dich an deinem Desktop anmeldest.</translation>
+    </message>
+    <message>
       <location filename="../../ui/settings/engine_options.py" />
       <source>Replies at once</source>
       <translation>Antworten zugleich</translation>
@@ -5800,16 +5855,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Keep running without the window</source>
-      <translation>Ohne Fenster weiterlaufen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>In the desktop's menus</source>
-      <translation>In den Menüs des Desktops</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>Chats, models, their own settings, folders and your account stay.</source>
       <translation>Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
     </message>
@@ -5822,16 +5867,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Restart the server</source>
       <translation>Den Server neu starten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>This computer</source>
-      <translation>Dieser Computer</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Desktop notifications</source>
-      <translation>Mitteilungen auf dem Desktop</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5920,16 +5955,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>When a download or a long reply ends, or a tool waits for you, while you look elsewhere.</source>
-      <translation>Wenn ein Download oder eine lange Antwort endet oder ein Werkzeug auf dich wartet, während du woanders hinsiehst.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Start at login</source>
-      <translation>Bei der Anmeldung starten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>Hugging Face Hub</source>
       <translation>Hugging Face Hub</translation>
     </message>
@@ -5957,31 +5982,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>No setting like that</source>
       <translation>Keine solche Einstellung</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Slipstream is among your programs, and opens .gguf files.</source>
-      <translation>Slipstream ist unter deinen Programmen und öffnet .gguf-Dateien.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Adds Slipstream to your programs, with its icon, and lets it open .gguf files.</source>
-      <translation>Fügt Slipstream mit seinem Symbol zu deinen Programmen hinzu und lässt es .gguf-Dateien öffnen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Closing it leaves an icon in the tray, and other programs reach the models as before.</source>
-      <translation>Beim Schließen bleibt ein Symbol in der Leiste, und andere Programme erreichen die Modelle wie zuvor.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>This desktop has no tray, in which an icon could show that Slipstream still runs.</source>
-      <translation>Dieser Desktop hat keine Leiste, in der ein Symbol zeigen könnte, dass Slipstream noch läuft.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>The window opens when you log in to your desktop.</source>
-      <translation>Das Fenster öffnet sich, wenn du dich an deinem Desktop anmeldest.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,9 +19,8 @@ from models.formatting.figures import percent
 from ui.client.library_link import LibraryLink
 from ui.language import LANGUAGES, tr
 from ui.library.hub_dialog import HubDialog
-from ui.platform.desktop_entry import DesktopEntry, EntryRefused
-from ui.platform.desktop_notices import has_tray
-from ui.platform.gui_thread import GuiThread
+from ui.platform.desktop_entry import DesktopEntry
+from ui.settings.computer_section import ComputerSection
 from ui.settings.engine_options import ENGINE_OPTIONS
 from ui.settings.folder_section import FolderSection
 from ui.settings.setting_line import SettingLine, SettingSection, button, choice, switch
@@ -74,7 +72,6 @@ class SettingsPage(Dressed, QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._kept, self._appearance, self._link, self._desktop = kept, appearance, link, desktop
         self._chats = chats
-        self._gui = GuiThread(self)
         self.search = SearchField(tr("Search settings"))
         self.area = PageColumn()
         self.banner, self.state, self.stack = Banner(), StatePane(), QStackedWidget()
@@ -105,7 +102,7 @@ class SettingsPage(Dressed, QWidget):
                 self.look()
 
     def _make(self) -> Iterator[bool]:
-        for add in (self._add_looks, self._add_folders, self._add_system, self._add_engine, self._add_the_rest):
+        for add in (self._add_looks, self._add_folders, self._add_computer, self._add_engine, self._add_the_rest):
             add()
             yield True
         self._connect_signals()
@@ -143,8 +140,6 @@ class SettingsPage(Dressed, QWidget):
         """Show what was set elsewhere in the window."""
         if name == "tintDrafts":
             self.tint.setChecked(self._tints)
-        elif name == "keepsRunning":
-            self.stays.setChecked(self._kept.keeps_running)
 
     # The sections.
 
@@ -205,31 +200,9 @@ class SettingsPage(Dressed, QWidget):
         self.folders.changed.connect(lambda: self._on_search(self.search.text()))
         self._place(self.folders)
 
-    def _add_system(self) -> None:
-        desktop, kept = self._desktop, self._kept
-        self.system = self._section(tr("This computer"))
-        self.notices = switch(
-            tr("Desktop notifications"), kept.is_on("notices", usually=True), partial(kept.keep, "notices")
-        )
-        self.system.add(
-            SettingLine(
-                tr("Desktop notifications"),
-                tr("When a download or a long reply ends, or a tool waits for you, while you look elsewhere."),
-                self.notices,
-            )
-        )
-        stays = tr("Keep running without the window")
-        self.stays = switch(stays, kept.keeps_running, partial(kept.keep, "keepsRunning"))
-        self._stays_line = self.system.add(SettingLine(stays, "", self.stays))
-        self._show_staying()
-        if desktop.is_offered:
-            self.login = switch(tr("Start at login"), desktop.starts_at_login, self._on_login)
-            self.system.add(
-                SettingLine(tr("Start at login"), tr("The window opens when you log in to your desktop."), self.login)
-            )
-            self.menu_button = button("", self._on_menu)
-            self._menu_line = self.system.add(SettingLine(tr("In the desktop's menus"), "", self.menu_button))
-            self._show_menu_line()
+    def _add_computer(self) -> None:
+        self.computer = ComputerSection(self._kept, self._desktop, self.banner)
+        self._place(self.computer)
 
     def _add_engine(self) -> None:
         self.engine = self._section(tr("Engine"))
@@ -285,7 +258,7 @@ class SettingsPage(Dressed, QWidget):
         """Ask again for what can change behind the page's back: the tray, folders."""
         if not self._is_made:
             return  # it looks when it is whole
-        self._show_staying()
+        self.computer.look()
         self.folders.look()
 
     def set_devices(self, devices: Sequence[str]) -> None:
@@ -346,60 +319,6 @@ class SettingsPage(Dressed, QWidget):
             field.setCurrentIndex(field.findData(value))
         self.accent.setEnabled(appearance.choice is not ThemeChoice.CONTRAST)
 
-    def _on_login(self, is_wanted: bool) -> None:
-        try:
-            self._desktop.start_at_login(is_wanted)
-            self.banner.hide()
-        except EntryRefused as refused:
-            self.banner.say(str(refused), "danger", (tr("Try again"), lambda: self.login.setChecked(is_wanted)))
-            self.login.blockSignals(True)
-            self.login.setChecked(not is_wanted)
-            self.login.blockSignals(False)
-
-    def _on_menu(self) -> None:
-        # The desktop's indexes are renewed by programs that take a moment.
-        self.menu_button.setEnabled(False)
-        act = self._desktop.uninstall if self._desktop.is_installed else self._desktop.install
-        threading.Thread(target=self._change_menus, args=(act,), daemon=True).start()
-
-    def _change_menus(self, act: Callable[[], object]) -> None:
-        problem = ""
-        try:
-            act()
-        except EntryRefused as refused:
-            problem = str(refused)
-        self._gui.post(lambda: self._on_menus(problem))
-
-    def _on_menus(self, problem: str) -> None:
-        self.menu_button.setEnabled(True)
-        if problem:
-            self.banner.say(problem, "danger", (tr("Try again"), self._on_menu))
-        else:
-            self.banner.hide()
-        self._show_menu_line()
-
-    def _show_menu_line(self) -> None:
-        if self._desktop.is_installed:
-            self._menu_line.explain(tr("Slipstream is among your programs, and opens .gguf files."))
-            self.menu_button.setText(tr("Remove"))
-        else:
-            self._menu_line.explain(
-                tr("Adds Slipstream to your programs, with its icon, and lets it open .gguf files.")
-            )
-            self.menu_button.setText(tr("Add"))
-        where = tr("In the desktop's menus")
-        self.menu_button.setAccessibleName(f"{self.menu_button.text()}: {where}")
-        self.login.setChecked(self._desktop.starts_at_login)
-
-    def _show_staying(self) -> None:
-        """Offer it where an icon can show that the app runs; a tray may come after the window."""
-        self.stays.setEnabled(has_tray())
-        self._stays_line.explain(
-            tr("Closing it leaves an icon in the tray, and other programs reach the models as before.")
-            if has_tray()
-            else tr("This desktop has no tray, in which an icon could show that Slipstream still runs.")
-        )
-
     def _show_engine_note(self) -> None:
         for name, field in self.engine_fields.items():
             field.setCurrentIndex(field.findData(self._kept.engine_choice(name)))
@@ -420,8 +339,7 @@ class SettingsPage(Dressed, QWidget):
 
     def reset(self) -> None:
         """Reset everything to what is recommended."""
-        self.notices.setChecked(True)
-        self.stays.setChecked(False)
+        self.computer.reset()
         self._kept.forget()
         self._kept.dress(self._appearance)
         self._show_looks()

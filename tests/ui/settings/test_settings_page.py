@@ -165,16 +165,16 @@ def test_the_desktops_menus_and_the_start_at_login(qtbot, page: SettingsPage, tm
     if not DesktopEntry().is_offered:
         pytest.skip("menus of XDG desktops")
     for is_there in (True, False):
-        page.login.setChecked(is_there)
-        page.menu_button.click()
-        qtbot.waitUntil(page.menu_button.isEnabled)
+        page.computer.login.setChecked(is_there)
+        page.computer.menu_button.click()
+        qtbot.waitUntil(page.computer.menu_button.isEnabled)
         assert (tmp_path / "config" / "autostart" / "slipstream.desktop").exists() is is_there
         assert (tmp_path / "share" / "applications" / "slipstream.desktop").exists() is is_there
     (tmp_path / "config" / "autostart").rmdir()
     (tmp_path / "config" / "autostart").write_text("in the way")
-    page.login.click()
+    page.computer.login.click()
     assert "cannot be written" in page.banner.text
-    assert not page.login.isChecked()
+    assert not page.computer.login.isChecked()
 
 
 def test_folders_are_shown_imported_and_forgotten(
