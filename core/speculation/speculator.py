@@ -18,7 +18,7 @@ from core.speculation.draft_length import (
     keep_what_pays,
     slack_seconds,
 )
-from core.speculation.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates, OwnTime
+from core.speculation.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates, OwnTime, Rest
 from core.speculation.proposer_choice import DraftGrowth, ProposerChoice
 from core.speculation.proposers.context_proposer import HiddenStateProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
@@ -102,12 +102,7 @@ class Speculator:
         self._cut_away: dict[str, DraftChain] = {}
         # Seconds that drafting took since the last ``learn``.
         self._seconds = 0.0
-        # A rest is a number of steps in which no proposer is asked: the steps left of it, and the texts that it is for.
-        # Then its steps so far and their seconds, which are learnt from together when it is over. ``_is_at_rest``: the
-        # present step is one of them.
-        self._n_resting = self._n_texts_resting = self._n_rested = 0
-        self._rested_seconds = 0.0
-        self._is_at_rest = False
+        self._rest = Rest()
         # Seconds of committing a step with drafts, beyond those of committing as many plain tokens.
         self._commit_overhead = OwnTime()
         # Seconds for each text of finding that there is no n-gram, and that nothing pays.
@@ -123,12 +118,7 @@ class Speculator:
     def rest(self, decoding: list[Sequence]) -> bool:
         """Count the next step as one of the present rest, in place of ``propose``; False if there is no rest."""
         # After a step the processor's caches hold only weights, so touching anything else takes time.
-        self._is_at_rest = False  # a step that failed was never learnt from
-        if not self._n_resting or len(decoding) != self._n_texts_resting:
-            return False
-        self._n_resting -= 1
-        self._is_at_rest = True
-        return True
+        return self._rest.go_on(len(decoding))
 
     def propose(self, decoding: list[Sequence], step: StepCapacity) -> dict[str, tuple[int, ...]]:
         """Return the drafts to verify in the next ``step``, by request id; none is a normal answer."""
@@ -136,8 +126,8 @@ class Speculator:
         for sequence in decoding:
             if sequence.id not in self._states.by_id:
                 self._admit(sequence)
-        if self._n_resting:
-            self._n_resting -= 1
+        if self._rest.n_left:
+            self._rest.n_left -= 1
             return {}
         self.budget.n_even = step.n_even
         growth = self._growth
@@ -154,7 +144,7 @@ class Speculator:
         return {name: tuple(chain.tokens) for name, chain in self._drafts.items()}
 
     def _admit(self, sequence: Sequence) -> None:
-        self._n_resting = 0
+        self._rest.n_left = 0
         self._states.admit(sequence)
         for proposer in self.proposers:
             proposer.begin(sequence)
@@ -179,9 +169,9 @@ class Speculator:
             is_awake = is_awake or n_found >= max(n_even, 1)
         if is_awake or any(sequence.sampler.grammar is not None for sequence in decoding):
             return True
-        self._n_resting, self._n_texts_resting = states.skip_steps(decoding), len(decoding)
+        self._rest.n_left, self._rest.n_texts = states.skip_steps(decoding), len(decoding)
         # If nothing was found, there is nothing to judge after the step either.
-        self._is_at_rest = not n_found and len(decoding) == len(states.by_id)
+        self._rest.is_now = not n_found and len(decoding) == len(states.by_id)
         return False
 
     def _longest_rest(self, seconds: float, n_texts: int, share: float = _DECIDING_SHARE) -> int:
@@ -274,30 +264,25 @@ class Speculator:
 
     def learn_rest(self, seconds: float) -> bool:
         """Count a step of a rest; False if it was none, or heads observe it. ``seconds`` 0: it read prompts too."""
-        if not self._is_at_rest or self._observers:
+        if not self._rest.is_now or self._observers:
             return False
-        self._count_rest(seconds)
+        self._rest.count(seconds)
         return True
-
-    def _count_rest(self, seconds: float) -> None:
-        self._is_at_rest = False
-        self._n_rested += 1
-        self._rested_seconds += seconds
 
     def _settle_rest(self) -> None:
         """Learn from the steps of a rest: each of them gave each text one token."""
-        if self._n_rested:
-            self.budget.add_elapsed(self._rested_seconds)
+        n_steps, seconds = self._rest.take()
+        if n_steps:
+            self.budget.add_elapsed(seconds)
             for state in self._states.by_id.values():
-                state.n_verified += self._n_rested
-                state.n_rested += self._n_rested
-            self._n_rested, self._rested_seconds = 0, 0.0
+                state.n_verified += n_steps
+                state.n_rested += n_steps
 
     def learn(self, evaluated: Series[Evaluated], times: StepTimes | None) -> None:
         """Learn from a step, before its sequences are forgotten; ``times`` None: it read prompts too."""
         observing = self._observe(evaluated) if self._observers else 0.0
-        if self._is_at_rest:
-            self._count_rest(times.decode if times is not None else 0.0)
+        if self._rest.is_now:
+            self._rest.count(times.decode if times is not None else 0.0)
             return
         self._settle_rest()
         # Observing costs the same whatever is drafted, so it is no risk.
@@ -404,7 +389,7 @@ class Speculator:
         self._settle_rest()
         self._states.forget(sequence)
         # Another text may take its place.
-        self._n_texts_resting = 0
+        self._rest.n_texts = 0
         self._growth.learn_reply_length(sequence.n_generated)
         for proposer in self.proposers:
             proposer.end(sequence)

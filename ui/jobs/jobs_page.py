@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -21,10 +20,30 @@ from models.formatting.system_error import system_reason
 from ui.chat.exchange.chat_text import file_name
 from ui.chat.markdown.text_tools import TextTools
 from ui.client.api import Api
-from ui.client.problems import sentence_of
 from ui.client.server_watch import ServerWatch
-from ui.client.speeds import STAGES, DeepProgress, DeepReceipt, deep_progress, share_of
+from ui.client.speeds import DeepReceipt
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
+from ui.jobs.job import (
+    AGAIN,
+    CANCEL,
+    DRAFTS,
+    OPEN_CHAT,
+    PAUSE,
+    REMOVE,
+    RESUME,
+    SAVE,
+    SAVE_ANSWER,
+    SAVE_ERRORS,
+    TRY_AGAIN,
+    answer_in,
+    count_lines,
+    is_question,
+    job_row,
+    job_title,
+    problem_in,
+    question_in,
+    url_in,
+)
 from ui.language import of_data, tr
 from ui.theme.colours import Dressed
 from ui.theme.layouts import STRETCH, fill
@@ -40,19 +59,6 @@ _MOVING = "moving "  # before a number: the key of a row for a file that is sent
 _REFUSED = "refused "  # before a path: that of a row for a file that could not be run
 _TITLE = 60  # letters of a question
 DROP, LET_GO = tr("or drop one here"), tr("Let go to run it")
-OPEN = ("validating", "in_progress", "finalizing", "cancelling")
-PAUSE, RESUME, CANCEL, REMOVE = tr("Pause"), tr("Resume"), tr("Cancel"), tr("Remove")
-SAVE, SAVE_ANSWER, SAVE_ERRORS = tr("Save results"), tr("Save answer"), tr("Save errors")
-OPEN_CHAT, DRAFTS, AGAIN, TRY_AGAIN = tr("Open as chat"), tr("Drafts"), tr("Ask again"), tr("Try again")
-STATUS = {
-    "validating": tr("waits for its turn"),
-    "in_progress": tr("at work"),
-    "finalizing": tr("writes the results"),
-    "cancelling": tr("is being cancelled"),
-    "completed": tr("done"),
-    "failed": tr("failed"),
-    "cancelled": tr("cancelled"),
-}
 FILES = tr(
     "A .jsonl file with a request in each line, as OpenAI's batches have it. It uses the time that chats and other "
     "programs leave, and goes on after a restart."
@@ -168,7 +174,7 @@ class JobsPage(Dressed, PageColumn):
         self._refused.pop(path, None)
         try:
             with path.open("rb") as file:
-                url = _url_of(file.readline(_FIRST_BYTES))
+                url = url_in(file.readline(_FIRST_BYTES))
         except OSError as error:
             self._refuse(path, tr("{name} cannot be read: {strerror}.", name=path.name, strerror=system_reason(error)))
             return
@@ -288,7 +294,7 @@ class JobsPage(Dressed, PageColumn):
         self._found = {str(job["id"]): job for job in found.get("data") or ()}
         self._problems = {key: sentence for key, sentence in self._problems.items() if key in self._found}
         for key, job in self._found.items():
-            if _is_question(job) and job.get("error_file_id") and key not in self._why:
+            if is_question(job) and job.get("error_file_id") and key not in self._why:
                 self._ask_why(key, job)
         self._show()
 
@@ -307,14 +313,14 @@ class JobsPage(Dressed, PageColumn):
         self._why[key] = ""  # asked for
 
         def heard(line: dict[str, Any]) -> None:
-            self._why[key] = _problem_of(line)
+            self._why[key] = problem_in(line)
             self.look()
 
         self._api.ask("GET", f"/v1/files/{job['error_file_id']}/content", None, heard, lambda sentence: None)
 
     def _time_left(self, job: dict[str, Any]) -> str:
         """Return about how long the rest takes, at the pace that was seen."""
-        key, (n_over, total) = str(job["id"]), _counts(job)
+        key, (n_over, total) = str(job["id"]), count_lines(job)
         if job.get("status") != "in_progress" or job.get("paused"):
             self._began.pop(key, None)
             return ""
@@ -359,7 +365,7 @@ class JobsPage(Dressed, PageColumn):
 
     def _ask_before_removal(self, key: str, job: dict[str, Any]) -> None:
         lost = tr("Its results were not saved, and go with it.")
-        ask_first(self, tr("Remove {name}?", name=title_of(job)), lost, REMOVE, lambda: self._change(key, REMOVE))
+        ask_first(self, tr("Remove {name}?", name=job_title(job)), lost, REMOVE, lambda: self._change(key, REMOVE))
 
     def _change(self, key: str, action: str) -> None:
         method, path = {
@@ -375,7 +381,7 @@ class JobsPage(Dressed, PageColumn):
         def answered(line: dict[str, Any]) -> None:
             answer = (line.get("response") or {}).get("body") or {}
             if texts := texts_behind(answer):
-                DraftsDialog(title_of(job), texts, self._tools, self).open()
+                DraftsDialog(job_title(job), texts, self._tools, self).open()
                 return
             receipt = fitting(DeepReceipt, (answer.get("timings") or {}).get("deep"))
             why = receipt.reason if receipt is not None else None
@@ -394,7 +400,7 @@ class JobsPage(Dressed, PageColumn):
 
             def opened(line: dict[str, Any]) -> None:
                 self._taken.add(key)
-                self.chat_wanted.emit(_question_of(line), answer, key)
+                self.chat_wanted.emit(question_in(line), answer, key)
 
             self._ask_for(key, job.get("input_file_id"), opened)
 
@@ -407,7 +413,7 @@ class JobsPage(Dressed, PageColumn):
     def _choose_place(self, key: str, action: str) -> None:
         job = self._found.get(key) or {}
         ending = "md" if action == SAVE_ANSWER else "jsonl"
-        title = title_of(job) if _is_question(job) else Path(title_of(job)).stem
+        title = job_title(job) if is_question(job) else Path(job_title(job)).stem
         name = f"{file_name(title)}-{'errors' if action == SAVE_ERRORS else 'answers'}.{ending}"
         dialog = file_dialog(self, action)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
@@ -423,7 +429,7 @@ class JobsPage(Dressed, PageColumn):
 
         def write(line: dict[str, Any]) -> None:
             try:
-                path.write_text(_answer_of(line), encoding="utf-8")
+                path.write_text(answer_in(line), encoding="utf-8")
                 self._taken.add(key)
             except OSError as error:
                 self._say(
@@ -464,113 +470,3 @@ class JobsPage(Dressed, PageColumn):
 def _files_in(dragged: QMimeData) -> list[Path]:
     """Return the files of this machine among what is dragged."""
     return [Path(url.toLocalFile()) for url in dragged.urls() if url.isLocalFile()] if dragged.hasUrls() else []
-
-
-def _url_of(line: bytes) -> str | None:
-    """Return where the requests of a file go, from its first line; None where that is none."""
-    try:
-        url = json.loads(line)["url"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return url if isinstance(url, str) else None
-
-
-def title_of(job: dict[str, Any]) -> str:
-    """Return what a job is called: its file or its question."""
-    return str((job.get("metadata") or {}).get("title") or job.get("id"))
-
-
-def _is_question(job: dict[str, Any]) -> bool:
-    return (job.get("metadata") or {}).get("kind") == "question"
-
-
-def job_row(job: dict[str, Any], time_left: str = "", problem: str = "") -> ActionRow:
-    """Return how a batch is shown. ``problem`` is what else went wrong, such as why a question has no answer."""
-    n_over, total = _counts(job)
-    n_failed = int((job.get("request_counts") or {}).get("failed") or 0)
-    status, is_paused = str(job.get("status")), bool(job.get("paused"))
-    is_open = status in OPEN
-    replies = [one for found in job.get("deep") or () if (one := fitting(DeepProgress, found)) is not None]
-    share = n_over / total if total else 0.0
-    if _is_question(job):
-        said = _question_words(job, is_open and is_paused, replies)
-        share = share_of(replies[0]) if replies else share
-    else:
-        said = (
-            tr("paused") if is_open and is_paused else STATUS.get(status, status),
-            tr("{n_over:,} of {total:,}", n_over=n_over, total=total) if total else "",
-            tr("{n_failed:,} failed", n_failed=n_failed) if n_failed else "",
-            *_stages(replies),
-            time_left,
-        )
-    errors = ((job.get("errors") or {}).get("data") or [{}])[0]
-    problems = (of_data(str(errors.get("message") or "")), problem)
-    return ActionRow(
-        str(job["id"]),
-        title_of(job),
-        "  ·  ".join(filter(None, said)),
-        _actions(job, is_open, is_paused),
-        share if is_open else None,
-        is_calm=is_paused,
-        problem="\n".join(filter(None, problems)),
-    )
-
-
-def _question_words(job: dict[str, Any], is_paused: bool, replies: list[DeepProgress]) -> tuple[str, ...]:
-    """Return what is said of a question: its stage while it is at work, and how long it took."""
-    status = str(job.get("status"))
-    if is_paused:
-        return (tr("paused; it will begin anew"),)
-    if replies and status == "in_progress":
-        progress = replies[0]
-        return (STAGES.get(progress.stage, ""), deep_progress(progress, progress.seconds))
-    if status == "completed" and int((job.get("request_counts") or {}).get("failed") or 0):
-        return (STATUS["failed"],)
-    took = (job.get("completed_at") or 0) - (job.get("in_progress_at") or 0)
-    return (STATUS.get(status, status), duration(max(took, 1)) if status == "completed" else "")
-
-
-def _stages(replies: list[DeepProgress]) -> list[str]:
-    """Return how many deep replies of a file are in each stage."""
-    counts = Counter(one.stage for one in replies)
-    return [tr("{stage}: {n:,}", stage=words, n=counts[stage]) for stage, words in STAGES.items() if counts[stage]]
-
-
-def _counts(job: dict[str, Any]) -> tuple[int, int]:
-    """Return how many lines are over, and how many there are."""
-    counts = job.get("request_counts") or {}
-    return int(counts.get("completed") or 0) + int(counts.get("failed") or 0), int(counts.get("total") or 0)
-
-
-def _answer_of(line: dict[str, Any]) -> str:
-    """Return the text of an answered line."""
-    try:
-        return str(line["response"]["body"]["choices"][0]["message"]["content"]) + "\n"
-    except (KeyError, IndexError, TypeError):
-        return json.dumps(line, ensure_ascii=False, indent=2) + "\n"
-
-
-def _question_of(line: dict[str, Any]) -> str:
-    """Return the question of a job that asks one."""
-    try:
-        return str(line["body"]["messages"][-1]["content"])
-    except (KeyError, IndexError, TypeError):
-        return ""
-
-
-def _problem_of(line: dict[str, Any]) -> str:
-    """Return why a line has no answer."""
-    body = (line.get("response") or {}).get("body") or {}
-    return sentence_of(body) or sentence_of(line) or ""
-
-
-def _actions(job: dict[str, Any], is_open: bool, is_paused: bool) -> tuple[str, ...]:
-    if job.get("status") == "cancelling":
-        return ()
-    if is_open:
-        return (RESUME if is_paused else PAUSE, CANCEL)
-    if _is_question(job):
-        answered = (OPEN_CHAT, DRAFTS, SAVE_ANSWER) if job.get("output_file_id") else (AGAIN,)
-        return (*answered, REMOVE)
-    saves = ((SAVE, job.get("output_file_id")), (SAVE_ERRORS, job.get("error_file_id")))
-    return (*(name for name, there in saves if there), REMOVE)

@@ -3097,6 +3097,91 @@ Klicke für mehr.</translation>
       <translation>Entwurf {number}</translation>
     </message>
     <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Pause</source>
+      <translation>Pause</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Resume</source>
+      <translation>Fortsetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Save results</source>
+      <translation>Ergebnisse speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Save answer</source>
+      <translation>Antwort speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Save errors</source>
+      <translation>Fehler speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>Open as chat</source>
+      <translation>Als Chat öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>waits for its turn</source>
+      <translation>wartet, bis sie dran ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>at work</source>
+      <translation>in Arbeit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>writes the results</source>
+      <translation>schreibt die Ergebnisse</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>is being cancelled</source>
+      <translation>wird abgebrochen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>done</source>
+      <translation>fertig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>cancelled</source>
+      <translation>abgebrochen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>{stage}: {n:,}</source>
+      <translation>{stage}: {n:,}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>paused; it will begin anew</source>
+      <translation>angehalten; beginnt von vorn</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>paused</source>
+      <translation>angehalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>{n_over:,} of {total:,}</source>
+      <translation>{n_over:,} von {total:,}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/job.py" />
+      <source>{n_failed:,} failed</source>
+      <translation>{n_failed:,} fehlgeschlagen</translation>
+    </message>
+    <message>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>A .jsonl file with a request in each line, as OpenAI's batches have it. It uses the time that chats and other programs leave, and goes on after a restart.</source>
       <translation>Eine .jsonl-Datei mit einer Anfrage je Zeile, wie OpenAI-Batches sie haben. Sie nutzt die Zeit, die Chats und andere Programme übrig lassen, und geht nach einem Neustart weiter.</translation>
@@ -3118,66 +3203,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Pause</source>
-      <translation>Pause</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Resume</source>
-      <translation>Fortsetzen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Save results</source>
-      <translation>Ergebnisse speichern</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Save answer</source>
-      <translation>Antwort speichern</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Save errors</source>
-      <translation>Fehler speichern</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Open as chat</source>
-      <translation>Als Chat öffnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>waits for its turn</source>
-      <translation>wartet, bis sie dran ist</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>at work</source>
-      <translation>in Arbeit</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>writes the results</source>
-      <translation>schreibt die Ergebnisse</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>is being cancelled</source>
-      <translation>wird abgebrochen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>done</source>
-      <translation>fertig</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>cancelled</source>
-      <translation>abgebrochen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
       <source>≈ {duration} left</source>
       <translation>≈ {duration} übrig</translation>
     </message>
@@ -3185,11 +3210,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>Its results were not saved, and go with it.</source>
       <translation>Die Ergebnisse wurden nicht gespeichert und gehen damit verloren.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>{stage}: {n:,}</source>
-      <translation>{stage}: {n:,}</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -3253,11 +3273,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>paused; it will begin anew</source>
-      <translation>angehalten; beginnt von vorn</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
       <source>{name} is no file of requests: each line is a JSON object with custom_id, method, url and body.</source>
       <translation>{name} ist keine Datei mit Anfragen: Jede Zeile ist ein JSON-Objekt mit custom_id, method, url und body.</translation>
     </message>
@@ -3275,21 +3290,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>is being saved</source>
       <translation>wird gespeichert</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>paused</source>
-      <translation>angehalten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>{n_over:,} of {total:,}</source>
-      <translation>{n_over:,} von {total:,}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>{n_failed:,} failed</source>
-      <translation>{n_failed:,} fehlgeschlagen</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -5549,6 +5549,61 @@ Klicke für mehr.</translation>
       <translation>settings.json, über „zed: open settings file“. Zed fragt in den Einstellungen des Anbieters nach dem Schlüssel oder nimmt ihn aus der Variablen {variable}.</translation>
     </message>
     <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Keep running without the window</source>
+      <translation>Ohne Fenster weiterlaufen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>In the desktop's menus</source>
+      <translation>In den Menüs des Desktops</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>This computer</source>
+      <translation>Dieser Computer</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Desktop notifications</source>
+      <translation>Mitteilungen auf dem Desktop</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>When a download or a long reply ends, or a tool waits for you, while you look elsewhere.</source>
+      <translation>Wenn ein Download oder eine lange Antwort endet oder ein Werkzeug auf dich wartet, während du woanders hinsiehst.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Start at login</source>
+      <translation>Bei der Anmeldung starten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Closing it leaves an icon in the tray, and other programs reach the models as before.</source>
+      <translation>Beim Schließen bleibt ein Symbol in der Leiste, und andere Programme erreichen die Modelle wie zuvor.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>This desktop has no tray, in which an icon could show that Slipstream still runs.</source>
+      <translation>Dieser Desktop hat keine Leiste, in der ein Symbol zeigen könnte, dass Slipstream noch läuft.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Slipstream is among your programs, and opens .gguf files.</source>
+      <translation>Slipstream ist unter deinen Programmen und öffnet .gguf-Dateien.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>Adds Slipstream to your programs, with its icon, and lets it open .gguf files.</source>
+      <translation>Fügt Slipstream mit seinem Symbol zu deinen Programmen hinzu und lässt es .gguf-Dateien öffnen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>The window opens when you log in to your desktop.</source>
+      <translation>Das Fenster öffnet sich, wenn du dich an deinem Desktop anmeldest.</translation>
+    </message>
+    <message>
       <location filename="../../ui/settings/engine_options.py" />
       <source>Replies at once</source>
       <translation>Antworten zugleich</translation>
@@ -5629,6 +5684,121 @@ Klicke für mehr.</translation>
       <translation>{size:,} Token</translation>
     </message>
     <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>{used} of {total}</source>
+      <translation>{used} von {total}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Folders</source>
+      <translation>Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Open the folder of models</source>
+      <translation>Den Ordner der Modelle öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Move…</source>
+      <translation>Verschieben…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Move the folder of models</source>
+      <translation>Den Ordner der Modelle verschieben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Open the folder of chats</source>
+      <translation>Den Ordner der Chats öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Move the models to</source>
+      <translation>Die Modelle verschieben nach</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Looking at {folder}…</source>
+      <translation>Sieht sich {folder} an…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Checking the copies in</source>
+      <translation>Prüft die Kopien in</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Copying to</source>
+      <translation>Kopiert nach</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Models</source>
+      <translation>Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Looking for the folder…</source>
+      <translation>Sucht den Ordner…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>In one file, {chats}</source>
+      <translation>In einer Datei, {chats}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Models of other programs</source>
+      <translation>Modelle anderer Programme</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Files of Ollama, LM Studio, Jan, GPT4All or your own are used where they are; nothing is copied.</source>
+      <translation>Dateien von Ollama, LM Studio, Jan, GPT4All oder eigene werden verwendet, wo sie sind; nichts wird kopiert.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Copy the path</source>
+      <translation>Pfad kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source> {n_left} files could not be deleted in the old folder.</source>
+      <translation> {n_left} Dateien ließen sich im alten Ordner nicht löschen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>The models are in {folder} now.{left}</source>
+      <translation>Die Modelle sind jetzt in {folder}.{left}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Cancel the move</source>
+      <translation>Das Verschieben abbrechen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Downloads go to {models_folder}</source>
+      <translation>Downloads landen in {models_folder}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>{models_folder} cannot be made: {strerror}.</source>
+      <translation>{models_folder} lässt sich nicht anlegen: {strerror}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Forget</source>
+      <translation>Vergessen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
+      <source>Models of {kind}</source>
+      <translation>Modelle von {kind}</translation>
+    </message>
+    <message>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub when you search or download, and other servers only where you add one. Links open in your browser after a question.</source>
       <translation>Slipstream sendet keine Telemetrie: Nichts über dich, deine Chats oder deine Nutzung verlässt diesen Rechner. Es fragt den Hub, wenn du suchst oder herunterlädst, und andere Server nur, wo du einen hinzufügst. Links öffnen sich nach einer Frage in deinem Browser.</translation>
@@ -5685,21 +5855,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Keep running without the window</source>
-      <translation>Ohne Fenster weiterlaufen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>{used} of {total}</source>
-      <translation>{used} von {total}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>In the desktop's menus</source>
-      <translation>In den Menüs des Desktops</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>Chats, models, their own settings, folders and your account stay.</source>
       <translation>Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
     </message>
@@ -5712,41 +5867,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Restart the server</source>
       <translation>Den Server neu starten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Folders</source>
-      <translation>Ordner</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Open the folder of models</source>
-      <translation>Den Ordner der Modelle öffnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Move…</source>
-      <translation>Verschieben…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Move the folder of models</source>
-      <translation>Den Ordner der Modelle verschieben</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Open the folder of chats</source>
-      <translation>Den Ordner der Chats öffnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>This computer</source>
-      <translation>Dieser Computer</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Desktop notifications</source>
-      <translation>Mitteilungen auf dem Desktop</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5777,26 +5897,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>What belongs to one model is set in the library, with the model.</source>
       <translation>Was zu einem Modell gehört, wird in der Bibliothek beim Modell eingestellt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Move the models to</source>
-      <translation>Die Modelle verschieben nach</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Looking at {folder}…</source>
-      <translation>Sieht sich {folder} an…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Checking the copies in</source>
-      <translation>Prüft die Kopien in</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Copying to</source>
-      <translation>Kopiert nach</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5855,41 +5955,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Models</source>
-      <translation>Modelle</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Looking for the folder…</source>
-      <translation>Sucht den Ordner…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>In one file, {chats}</source>
-      <translation>In einer Datei, {chats}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Models of other programs</source>
-      <translation>Modelle anderer Programme</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Files of Ollama, LM Studio, Jan, GPT4All or your own are used where they are; nothing is copied.</source>
-      <translation>Dateien von Ollama, LM Studio, Jan, GPT4All oder eigene werden verwendet, wo sie sind; nichts wird kopiert.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>When a download or a long reply ends, or a tool waits for you, while you look elsewhere.</source>
-      <translation>Wenn ein Download oder eine lange Antwort endet oder ein Werkzeug auf dich wartet, während du woanders hinsiehst.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Start at login</source>
-      <translation>Bei der Anmeldung starten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>Hugging Face Hub</source>
       <translation>Hugging Face Hub</translation>
     </message>
@@ -5920,56 +5985,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Copy the path</source>
-      <translation>Pfad kopieren</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source> {n_left} files could not be deleted in the old folder.</source>
-      <translation> {n_left} Dateien ließen sich im alten Ordner nicht löschen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>The models are in {folder} now.{left}</source>
-      <translation>Die Modelle sind jetzt in {folder}.{left}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Cancel the move</source>
-      <translation>Das Verschieben abbrechen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Downloads go to {models_folder}</source>
-      <translation>Downloads landen in {models_folder}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Slipstream is among your programs, and opens .gguf files.</source>
-      <translation>Slipstream ist unter deinen Programmen und öffnet .gguf-Dateien.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Adds Slipstream to your programs, with its icon, and lets it open .gguf files.</source>
-      <translation>Fügt Slipstream mit seinem Symbol zu deinen Programmen hinzu und lässt es .gguf-Dateien öffnen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Closing it leaves an icon in the tray, and other programs reach the models as before.</source>
-      <translation>Beim Schließen bleibt ein Symbol in der Leiste, und andere Programme erreichen die Modelle wie zuvor.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>This desktop has no tray, in which an icon could show that Slipstream still runs.</source>
-      <translation>Dieser Desktop hat keine Leiste, in der ein Symbol zeigen könnte, dass Slipstream noch läuft.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>The window opens when you log in to your desktop.</source>
-      <translation>Das Fenster öffnet sich, wenn du dich an deinem Desktop anmeldest.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>Privacy</source>
       <translation>Privatsphäre</translation>
     </message>
@@ -5982,21 +5997,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Show all settings</source>
       <translation>Alle Einstellungen zeigen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>{models_folder} cannot be made: {strerror}.</source>
-      <translation>{models_folder} lässt sich nicht anlegen: {strerror}.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Forget</source>
-      <translation>Vergessen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Models of {kind}</source>
-      <translation>Modelle von {kind}</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />

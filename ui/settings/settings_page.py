@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -17,17 +15,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from models.formatting.figures import percent, size
-from models.formatting.system_error import system_reason
-from models.library import requests as ask
-from models.library.values import FolderPlace, ModelRows, MoveStep, Trouble
+from models.formatting.figures import percent
 from ui.client.library_link import LibraryLink
 from ui.language import LANGUAGES, tr
 from ui.library.hub_dialog import HubDialog
-from ui.platform.desktop_entry import DesktopEntry, EntryRefused
-from ui.platform.desktop_notices import has_tray
-from ui.platform.gui_thread import GuiThread
+from ui.platform.desktop_entry import DesktopEntry
+from ui.settings.computer_section import ComputerSection
 from ui.settings.engine_options import ENGINE_OPTIONS
+from ui.settings.folder_section import FolderSection
 from ui.settings.setting_line import SettingLine, SettingSection, button, choice, switch
 from ui.settings.window_settings import WindowSettings
 from ui.theme.appearance import Appearance, ThemeChoice
@@ -39,7 +34,7 @@ from ui.theme.tokens import ACCENTS, TOP_BAR, Space
 from ui.widgets.banner import Banner
 from ui.widgets.fields import ChoiceField, SearchField
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import PageColumn, ask_first, choose_folder
+from ui.widgets.page_layout import PageColumn, ask_first
 from ui.widgets.state_pane import StatePane
 
 THEMES = (
@@ -77,9 +72,6 @@ class SettingsPage(Dressed, QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._kept, self._appearance, self._link, self._desktop = kept, appearance, link, desktop
         self._chats = chats
-        self._gui = GuiThread(self)
-        self._models_folder = ""
-        self._imported: list[SettingLine] = []
         self.search = SearchField(tr("Search settings"))
         self.area = PageColumn()
         self.banner, self.state, self.stack = Banner(), StatePane(), QStackedWidget()
@@ -110,7 +102,7 @@ class SettingsPage(Dressed, QWidget):
                 self.look()
 
     def _make(self) -> Iterator[bool]:
-        for add in (self._add_looks, self._add_folders, self._add_system, self._add_engine, self._add_the_rest):
+        for add in (self._add_looks, self._add_folders, self._add_computer, self._add_engine, self._add_the_rest):
             add()
             yield True
         self._connect_signals()
@@ -148,16 +140,17 @@ class SettingsPage(Dressed, QWidget):
         """Show what was set elsewhere in the window."""
         if name == "tintDrafts":
             self.tint.setChecked(self._tints)
-        elif name == "keepsRunning":
-            self.stays.setChecked(self._kept.keeps_running)
 
     # The sections.
 
     def _section(self, title: str) -> SettingSection:
         made = SettingSection(title)
-        self.sections.append(made)
-        self.area.column.insertWidget(self.area.column.count() - 1, made)
+        self._place(made)
         return made
+
+    def _place(self, section: SettingSection) -> None:
+        self.sections.append(section)
+        self.area.column.insertWidget(self.area.column.count() - 1, section)
 
     def _add_looks(self) -> None:
         looks, appearance = self._section(tr("Appearance")), self._appearance
@@ -201,53 +194,15 @@ class SettingsPage(Dressed, QWidget):
         return self._kept.is_on("tintDrafts", usually=False)
 
     def _add_folders(self) -> None:
-        self.folders = self._section(tr("Folders"))
-        self.models_button = button(tr("Open"), self._open_models, tr("Open the folder of models"))
-        self.models_button.setEnabled(False)
-        self.move_button = button(tr("Move…"), self._on_move, tr("Move the folder of models"))
-        self.move_button.setEnabled(False)
-        self._is_moving = False
-        both = QWidget()
-        fill(QHBoxLayout(both), self.move_button, self.models_button, margins=0)
-        self._models_line = self.folders.add(SettingLine(tr("Models"), tr("Looking for the folder…"), both))
-        self.chats_button = button(
-            tr("Open"), lambda: self._open(str(self._chats.parent)), tr("Open the folder of chats")
-        )
-        self.folders.add(SettingLine(tr("Chats"), tr("In one file, {chats}", chats=self._chats), self.chats_button))
-        self.import_button = button(tr("Import folder…"), self._choose_folder)
-        self.folders.add(
-            SettingLine(
-                tr("Models of other programs"),
-                tr("Files of Ollama, LM Studio, Jan, GPT4All or your own are used where they are; nothing is copied."),
-                self.import_button,
-            )
-        )
+        self.folders = FolderSection(self._link, self._chats, self.banner)
+        # The server has the models of the old folder in mind.
+        self.folders.moved.connect(lambda: self.restart_wanted.emit(self._kept.engine_in_use))
+        self.folders.changed.connect(lambda: self._on_search(self.search.text()))
+        self._place(self.folders)
 
-    def _add_system(self) -> None:
-        desktop, kept = self._desktop, self._kept
-        self.system = self._section(tr("This computer"))
-        self.notices = switch(
-            tr("Desktop notifications"), kept.is_on("notices", usually=True), partial(kept.keep, "notices")
-        )
-        self.system.add(
-            SettingLine(
-                tr("Desktop notifications"),
-                tr("When a download or a long reply ends, or a tool waits for you, while you look elsewhere."),
-                self.notices,
-            )
-        )
-        stays = tr("Keep running without the window")
-        self.stays = switch(stays, kept.keeps_running, partial(kept.keep, "keepsRunning"))
-        self._stays_line = self.system.add(SettingLine(stays, "", self.stays))
-        self._show_staying()
-        if desktop.is_offered:
-            self.login = switch(tr("Start at login"), desktop.starts_at_login, self._on_login)
-            self.system.add(
-                SettingLine(tr("Start at login"), tr("The window opens when you log in to your desktop."), self.login)
-            )
-            self.menu_button = button("", self._on_menu)
-            self._menu_line = self.system.add(SettingLine(tr("In the desktop's menus"), "", self.menu_button))
-            self._show_menu_line()
+    def _add_computer(self) -> None:
+        self.computer = ComputerSection(self._kept, self._desktop, self.banner)
+        self._place(self.computer)
 
     def _add_engine(self) -> None:
         self.engine = self._section(tr("Engine"))
@@ -303,9 +258,8 @@ class SettingsPage(Dressed, QWidget):
         """Ask again for what can change behind the page's back: the tray, folders."""
         if not self._is_made:
             return  # it looks when it is whole
-        self._show_staying()
-        self._link.ask(ask.ListModels(), part=self._on_models_part)
-        self._link.ask(ask.ListPlaces(), self._on_places)
+        self.computer.look()
+        self.folders.look()
 
     def set_devices(self, devices: Sequence[str]) -> None:
         """Offer the devices that the engine runs on."""
@@ -365,166 +319,6 @@ class SettingsPage(Dressed, QWidget):
             field.setCurrentIndex(field.findData(value))
         self.accent.setEnabled(appearance.choice is not ThemeChoice.CONTRAST)
 
-    def _open(self, folder: str) -> None:
-        if not QDesktopServices.openUrl(QUrl.fromLocalFile(folder)):
-            copy = (tr("Copy the path"), lambda: QGuiApplication.clipboard().setText(folder))
-            self.banner.say(tr("No program here shows folders. It is {folder}.", folder=folder), action=copy)
-
-    def _open_models(self) -> None:
-        try:
-            # Before the first download it is not there.
-            Path(self._models_folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            self.banner.say(
-                tr(
-                    "{models_folder} cannot be made: {strerror}.",
-                    models_folder=self._models_folder,
-                    strerror=system_reason(error),
-                ),
-                "danger",
-            )
-        else:
-            self._open(self._models_folder)
-
-    def _on_move(self) -> None:
-        if self._is_moving:
-            self.move_button.setEnabled(False)
-            self._link.ask(ask.CancelMove())
-            return
-        choose_folder(self, tr("Move the models to"), self.move_models)
-
-    def move_models(self, folder: str) -> None:
-        """Copy the models there and check them; then they are used there and deleted here."""
-        self.banner.hide()
-        self._show_moving(True)
-        self._models_line.explain(tr("Looking at {folder}…", folder=folder))
-        self._link.ask(ask.MoveModels(folder), self._on_move_ended, self._on_move_failed, self._on_move_step)
-
-    def _on_move_step(self, step: MoveStep) -> None:
-        if step.is_over:
-            self._models_folder = step.folder
-            left = (
-                tr(" {n_left} files could not be deleted in the old folder.", n_left=step.n_left) if step.n_left else ""
-            )
-            self.banner.say(
-                tr("The models are in {folder} now.{left}", folder=step.folder, left=left),
-                "warning" if left else "plain",
-            )
-            return
-        self.move_button.setEnabled(True)  # also where a wish to cancel came before the move had begun
-        what = tr("Checking the copies in") if step.stage == "checking" else tr("Copying to")
-        share = tr("{used} of {total}", used=size(step.n_done), total=size(step.n_total))
-        self._models_line.explain(f"{what} {step.folder}: {share}")
-
-    def _on_move_ended(self, done: object) -> None:
-        self._show_moving(False)
-        # The server has the models of the old folder in mind.
-        self.restart_wanted.emit(self._kept.engine_in_use)
-
-    def _on_move_failed(self, trouble: Trouble) -> None:
-        self._show_moving(False)
-        self.banner.say(trouble.sentence, "danger", (tr("Choose another folder…"), self._on_move))
-
-    def _show_moving(self, is_moving: bool) -> None:
-        self._is_moving = is_moving
-        self.move_button.setText(tr("Cancel") if is_moving else tr("Move…"))
-        self.move_button.setAccessibleName(tr("Cancel the move") if is_moving else tr("Move the folder of models"))
-        self.move_button.setEnabled(True)
-        self.models_button.setEnabled(not is_moving)
-        if not is_moving:
-            self._models_line.explain(tr("Downloads go to {models_folder}", models_folder=self._models_folder))
-
-    def _choose_folder(self) -> None:
-        choose_folder(self, tr("Import folder"), self.import_folder)
-
-    def import_folder(self, folder: str) -> None:
-        """Use the models of a folder where they are."""
-        self._link.ask(ask.ImportFolder(folder), self._on_folders, self._on_not_imported)
-
-    def _on_folders(self, done: object) -> None:
-        self.banner.hide()
-        self.look()
-
-    def _on_not_imported(self, trouble: Trouble) -> None:
-        self.banner.say(trouble.sentence, "danger", (tr("Choose another folder…"), self._choose_folder))
-
-    def _on_models_part(self, part: ModelRows) -> None:
-        if part.folders:
-            self._models_folder = part.folders[0]
-            if not self._is_moving:
-                self._show_moving(False)
-
-    def _on_places(self, places: tuple[FolderPlace, ...]) -> None:
-        for line in self._imported:
-            self.folders.take(line)
-        self._imported = []
-        for place in places:
-            if place.is_imported:
-                forget = button(tr("Forget"), self._forgets(place.path), tr("Forget {path}", path=place.path))
-                line = SettingLine(tr("Models of {kind}", kind=place.kind), place.path, forget)
-                self._imported.append(self.folders.add(line))
-        self._on_search(self.search.text())
-
-    def _forgets(self, folder: str) -> Callable[[], object]:
-        def failed(trouble: Trouble) -> None:
-            self.banner.say(trouble.sentence, "danger", (tr("Try again"), self._forgets(folder)))
-
-        return lambda: self._link.ask(ask.ForgetFolder(folder), self._on_folders, failed)
-
-    def _on_login(self, is_wanted: bool) -> None:
-        try:
-            self._desktop.start_at_login(is_wanted)
-            self.banner.hide()
-        except EntryRefused as refused:
-            self.banner.say(str(refused), "danger", (tr("Try again"), lambda: self.login.setChecked(is_wanted)))
-            self.login.blockSignals(True)
-            self.login.setChecked(not is_wanted)
-            self.login.blockSignals(False)
-
-    def _on_menu(self) -> None:
-        # The desktop's indexes are renewed by programs that take a moment.
-        self.menu_button.setEnabled(False)
-        act = self._desktop.uninstall if self._desktop.is_installed else self._desktop.install
-        threading.Thread(target=self._change_menus, args=(act,), daemon=True).start()
-
-    def _change_menus(self, act: Callable[[], object]) -> None:
-        problem = ""
-        try:
-            act()
-        except EntryRefused as refused:
-            problem = str(refused)
-        self._gui.post(lambda: self._on_menus(problem))
-
-    def _on_menus(self, problem: str) -> None:
-        self.menu_button.setEnabled(True)
-        if problem:
-            self.banner.say(problem, "danger", (tr("Try again"), self._on_menu))
-        else:
-            self.banner.hide()
-        self._show_menu_line()
-
-    def _show_menu_line(self) -> None:
-        if self._desktop.is_installed:
-            self._menu_line.explain(tr("Slipstream is among your programs, and opens .gguf files."))
-            self.menu_button.setText(tr("Remove"))
-        else:
-            self._menu_line.explain(
-                tr("Adds Slipstream to your programs, with its icon, and lets it open .gguf files.")
-            )
-            self.menu_button.setText(tr("Add"))
-        where = tr("In the desktop's menus")
-        self.menu_button.setAccessibleName(f"{self.menu_button.text()}: {where}")
-        self.login.setChecked(self._desktop.starts_at_login)
-
-    def _show_staying(self) -> None:
-        """Offer it where an icon can show that the app runs; a tray may come after the window."""
-        self.stays.setEnabled(has_tray())
-        self._stays_line.explain(
-            tr("Closing it leaves an icon in the tray, and other programs reach the models as before.")
-            if has_tray()
-            else tr("This desktop has no tray, in which an icon could show that Slipstream still runs.")
-        )
-
     def _show_engine_note(self) -> None:
         for name, field in self.engine_fields.items():
             field.setCurrentIndex(field.findData(self._kept.engine_choice(name)))
@@ -545,8 +339,7 @@ class SettingsPage(Dressed, QWidget):
 
     def reset(self) -> None:
         """Reset everything to what is recommended."""
-        self.notices.setChecked(True)
-        self.stays.setChecked(False)
+        self.computer.reset()
         self._kept.forget()
         self._kept.dress(self._appearance)
         self._show_looks()

@@ -251,6 +251,17 @@ async def test_while_an_engine_that_died_is_left_alone_callers_are_told_when_to_
     assert "It died. Try again in 3" in told.message
 
 
+@on_stage()
+async def test_who_waits_for_an_engine_that_cannot_be_started_is_told(stage: Stage) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no more processes")
+
+    stage.engine.load = refuse  # type: ignore[method-assign]
+    stage.host.load(A)
+    with pytest.raises(EngineUnavailable, match="could not be started: no more processes"):
+        await stage.hold("a", asyncio.Event(), [])
+
+
 def test_an_engine_that_is_started_again_is_no_use_of_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
     noted: list[str] = []
     monkeypatch.setattr(model_host, "_NOTE_SECONDS", 0.0)
@@ -550,6 +561,11 @@ async def test_a_named_draft_goes_before_one_that_would_be_found(stage: Stage) -
     stage.host.load(A)
     await stage.settle()
     assert (stage.engine.options[-1].draft_path, stage.engine.options[-1].must_draft) == ("b.gguf", True)
+    stage.becomes_ready("a.gguf")
+    await stage.settle()
+    stage.host.load(A)
+    await stage.settle()
+    assert not stage.engine.options[-1].must_draft, "it may have gone since it worked"
     stage.host.load(B)
     await stage.settle()
     assert stage.engine.options[-1].draft_path == "found.gguf"

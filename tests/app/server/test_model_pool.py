@@ -191,6 +191,20 @@ async def test_a_model_that_is_not_loaded_cannot_be_unloaded_and_one_beside_can(
     assert [engine.n_unloads for engine in stage.engines] == [0, 1]
 
 
+def test_a_model_beside_the_chosen_one_leaves_when_nobody_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_pool, "_BESIDE_SECONDS", 0.01)
+
+    async def scenario(stage: Stage) -> None:
+        stage.becomes_ready("a.gguf")
+        await stage.settle()
+        await answered(stage, "b", [], loads=(1, "b.gguf"))
+        while not stage.engines[1].n_unloads:
+            await asyncio.sleep(0.01)
+        assert stage.engine.n_unloads == 0, "the chosen one stays"
+
+    play(scenario, models_max=4)
+
+
 def test_a_name_opens_no_file_of_the_folder_that_the_server_was_started_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,8 @@ from tests.ui.pages.conftest import agree
 from ui.chat.storage.store import ChatStore
 from ui.client.api import Api
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
-from ui.jobs.jobs_page import AGAIN, DRAFTS, DROP, LET_GO, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
+from ui.jobs.job import AGAIN, DRAFTS, OPEN_CHAT, SAVE, SAVE_ANSWER, job_row
+from ui.jobs.jobs_page import DROP, LET_GO, JobsPage
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.page_layout import PageColumn
 from ui.window.main_window import MainWindow

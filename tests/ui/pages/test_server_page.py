@@ -156,7 +156,7 @@ def test_it_may_stay_on_while_the_window_is_closed(
     assert served.settings is not None
     served.settings.complete()
     view.stays.click()
-    assert not served.settings.stays.isChecked()
+    assert not served.settings.computer.stays.isChecked()
     assert not served.background.keeps_running
 
 

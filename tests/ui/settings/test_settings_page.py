@@ -165,31 +165,31 @@ def test_the_desktops_menus_and_the_start_at_login(qtbot, page: SettingsPage, tm
     if not DesktopEntry().is_offered:
         pytest.skip("menus of XDG desktops")
     for is_there in (True, False):
-        page.login.setChecked(is_there)
-        page.menu_button.click()
-        qtbot.waitUntil(page.menu_button.isEnabled)
+        page.computer.login.setChecked(is_there)
+        page.computer.menu_button.click()
+        qtbot.waitUntil(page.computer.menu_button.isEnabled)
         assert (tmp_path / "config" / "autostart" / "slipstream.desktop").exists() is is_there
         assert (tmp_path / "share" / "applications" / "slipstream.desktop").exists() is is_there
     (tmp_path / "config" / "autostart").rmdir()
     (tmp_path / "config" / "autostart").write_text("in the way")
-    page.login.click()
+    page.computer.login.click()
     assert "cannot be written" in page.banner.text
-    assert not page.login.isChecked()
+    assert not page.computer.login.isChecked()
 
 
 def test_folders_are_shown_imported_and_forgotten(
     qtbot, library_server: LibraryServer, page: SettingsPage, tmp_path: Path
 ) -> None:
-    qtbot.waitUntil(page.models_button.isEnabled)
+    qtbot.waitUntil(page.folders.models_button.isEnabled)
     folder = tmp_path / "mine"
     folder.mkdir()
-    page.import_folder(str(folder))
+    page.folders.import_folder(str(folder))
     qtbot.waitUntil(lambda: any(str(folder) in line.help.text() for line in page.folders.lines))
     line = next(line for line in page.folders.lines if str(folder) in line.help.text())
     assert line.control is not None
     qtbot.mouseClick(line.control, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not any(str(folder) in line.help.text() for line in page.folders.lines))
-    page.import_folder(str(tmp_path / "missing"))
+    page.folders.import_folder(str(tmp_path / "missing"))
     qtbot.waitUntil(lambda: "does not exist" in page.banner.text)
 
 
@@ -205,18 +205,18 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_models_are_moved_and_the_server_starts_again(
     qtbot, notes: Path, library_server: LibraryServer, window: MainWindow, page: SettingsPage, tmp_path: Path
 ) -> None:
-    qtbot.waitUntil(page.move_button.isEnabled)
+    qtbot.waitUntil(page.folders.move_button.isEnabled)
 
     def said() -> str:
         return " ".join(line.help.text() for line in page.folders.lines)
 
-    page.move_models(str(notes.parent / "below"))
-    assert page.move_button.text() == "Cancel"
+    page.folders.move_models(str(notes.parent / "below"))
+    assert page.folders.move_button.text() == "Cancel"
     qtbot.waitUntil(lambda: "is inside the present folder" in page.banner.text)
-    assert page.move_button.text() == "Move…"
+    assert page.folders.move_button.text() == "Move…"
     assert str(notes.parent) in said()
     with qtbot.waitSignal(window.restart_wanted):
-        page.move_models(str(tmp_path / "new"))
+        page.folders.move_models(str(tmp_path / "new"))
     assert page.banner.text == f"The models are in {tmp_path / 'new'} now."
     assert f"Downloads go to {tmp_path / 'new'}" in said()
     assert (tmp_path / "new" / "notes.txt").read_text() == "mine"
