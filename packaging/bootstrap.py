@@ -167,11 +167,9 @@ class Bootstrap:
             run_logged("The self-test of llama.cpp", command, self.log)
         except CommandFailed as error:
             self.llama.cache.forget(build.key)
-            reason = "\n".join(error.tail) or str(error)
             if build.plan.backend is Backend.CPU:
-                raise SetupError(reason) from error
-            self.progress.end(f"failed for the {build.plan}")
-            self.progress.say(reason)
+                raise SetupError("\n".join(error.tail) or str(error)) from error
+            self.progress.end(f"failed for the {build.plan}; llama.cpp is built for the CPU instead")
             self.llama.cache.note_failure(build.key)
             self.wish = replace(self.wish, again=False, fresh=False)
             self.progress.go_back(2)
