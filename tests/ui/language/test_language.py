@@ -200,7 +200,6 @@ FAILURES = """
 import json, os, re, sys, time
 from pathlib import Path
 
-import httpx
 import psutil
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
@@ -211,6 +210,7 @@ from app.client.server_process import ServerProcess
 from models.library import requests as ask
 from tools import translations
 from ui.client.api import Api
+from ui.client.chat_records import ChatSettings
 from ui.theme.appearance import Appearance
 from ui.window.main_window import MainWindow
 
@@ -270,13 +270,6 @@ def is_engine(process):
         return False
 
 
-def n_asked():
-    # How many requests the engine has, by the server's own count.
-    headers = {"Authorization": f"Bearer {server.api_key}"}
-    state = httpx.get(f"{server.wait_listening()}/slipstream/state", headers=headers, timeout=60).json()
-    return state["active"] + state["queued"]
-
-
 until(lambda: window.watch.state.phase == "ready", "ready")
 look("ready")
 banner = window.page.server_banner
@@ -334,9 +327,10 @@ until(lambda: not window.desk.current.is_running, "too long")
 look("too long")
 window.desk.new_chat()
 (engine,) = filter(is_engine, psutil.Process(server.pid).children(recursive=True))
-engine.suspend()  # so that the reply cannot end before
+# Words of pure chance: such a reply does not end by itself.
+window.page.change_settings(ChatSettings(temperature=2.0, top_k=0, top_p=1.0, min_p=0.0))
 window.desk.current.send("Zähle von eins bis tausend.")
-until(lambda: n_asked() == 1, "the question")
+until(lambda: (now := window.desk.current.running) and now.text, "the reply")
 engine.kill()
 until(lambda: not window.desk.current.is_running, "the end of the reply")
 until(lambda: seen("Die Engine wurde abgebrochen"), "death")
