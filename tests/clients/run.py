@@ -237,6 +237,14 @@ CLIENTS = (
         version="0.24.4",
     ),
     Client(
+        "Kilo Code",
+        "@kilocode/cli-linux-x64",
+        "one shot (`kilo run`)",
+        ("kilo_code_client.mjs",),
+        "npm",
+        version="7.7.9",
+    ),
+    Client(
         "opencode",
         "opencode-ai",
         "one shot (`opencode run`), set up as the window says",
