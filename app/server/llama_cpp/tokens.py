@@ -39,10 +39,12 @@ class TokenizeBody(LenientBody):
     @model_validator(mode="before")
     @classmethod
     def _as_here(cls, value: Any) -> Any:
-        if not isinstance(value, dict) or "content" in value or not {"prompt", "messages"} & value.keys():
+        if not isinstance(value, dict) or "content" in value:
             return value
-        if "messages" in value:
+        if value.get("messages") is not None:
             return {"content": ""} | value
+        if value.get("prompt") is None:
+            return value
         special = value.get("add_special_tokens")
         return {"content": value["prompt"], "add_special": True if special is None else special} | value
 
