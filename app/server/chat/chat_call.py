@@ -52,11 +52,15 @@ class ChatCall(Call[ChatCompletionBody]):
 
     async def count_tokens(self) -> int:
         """Return how many tokens the messages are as the model reads them."""
+        return len(await self.tokens())
+
+    async def tokens(self) -> Sequence[str | int]:
+        """Return the messages' tokens as the model reads them."""
         async with self.begun() as (_, requests):
             prompt = requests[0].prompt
             if not isinstance(prompt, str):
-                return len(prompt)
-            return len(await tokens_of(self.host.bridge, prompt, add_special=True))
+                return prompt
+            return await tokens_of(self.host.bridge, prompt, add_special=True)
 
     async def prompts(self, model: LoadedModel) -> Sequence[str]:
         """Return the messages as the model's template renders them."""

@@ -12,15 +12,18 @@ from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import answered, new_id
 from app.server.calls.schemas import Text
 from app.server.chat.chat_call import ChatCall
-from app.server.http.body import LenientBody
+from app.server.http.body import LenientBody, valid
 from app.server.http.sse import while_connected
 from core.values.request import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
+
+_OF_CHATS = ("model", "messages", "tools", "add_generation_prompt", "continue_final_message", "chat_template_kwargs")
 
 
 class TokenizeBody(LenientBody):
     """The body of POST /tokenize; a list of ``content`` mixes texts and token ids.
 
-    vLLM's is taken too: a ``prompt``, with what stands before it unless ``add_special_tokens`` is false.
+    vLLM's is taken too: a ``prompt``, with what stands before it unless ``add_special_tokens`` is false; or
+    ``messages``, with the fields of a chat that its template reads.
     """
 
     content: Text | list[Text | int]
@@ -28,11 +31,20 @@ class TokenizeBody(LenientBody):
     parse_special: bool | None = None
     with_pieces: bool | None = None
     model: str | None = None
+    messages: list[Any] | None = None
+    tools: list[Any] | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _as_here(cls, value: Any) -> Any:
-        if not isinstance(value, dict) or "content" in value or "prompt" not in value:
+        if not isinstance(value, dict) or "content" in value:
+            return value
+        if value.get("messages") is not None:
+            return {"content": ""} | value
+        if value.get("prompt") is None:
             return value
         special = value.get("add_special_tokens")
         return {"content": value["prompt"], "add_special": True if special is None else special} | value
@@ -46,7 +58,12 @@ class DetokenizeBody(LenientBody):
 
 
 async def tokenize(body: TokenizeBody, http: HttpRequest) -> Response:
-    """Return the tokens of a text, with their pieces where they are wanted."""
+    """Return the tokens of a text, with their pieces where they are wanted, or those of messages."""
+    if body.messages is not None:
+        sent = {name: getattr(body, name) for name in _OF_CHATS}
+        call = ChatCall(valid(ChatCompletionBody, sent, {}), http.app.state.pool, http.app.state.renderer)
+        found = list(await while_connected(http.receive, call.tokens()))
+        return JSONResponse({"tokens": found, "count": len(found)})
     parts = (body.content,) if isinstance(body.content, str) else tuple(body.content)
     request = TokenizeRequest(new_id("tokens"), parts, bool(body.add_special), body.parse_special is not False)
     answer, _ = await answered(http, body.model, request, Tokenized)

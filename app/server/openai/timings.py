@@ -213,8 +213,7 @@ class OpenAiReply(Reply):
         self._includes_usage = body.includes_usage
         # Most chunks are put together by hand: that runs for every token of every stream.
         self._head = "data: " + json.dumps(self._repeated, separators=(",", ":"))[:-1]
-        rest = ',"usage":null' if body.includes_usage else ""
-        self._tail = f',"logprobs":null,"finish_reason":null}}]{rest}'
+        self._tail = ',"logprobs":null,"finish_reason":null}]'
 
     async def whole(self) -> dict[str, Any]:
         """Return the object of a call that does not stream."""
@@ -253,5 +252,4 @@ class OpenAiReply(Reply):
         **more: Any,
     ) -> bytes:
         choice = {"index": index, **content, "logprobs": logprobs, "finish_reason": finish_reason}
-        null_usage = {"usage": None} if self._includes_usage else {}
-        return encode_event(self._repeated | {"choices": [choice]} | null_usage | more)
+        return encode_event(self._repeated | {"choices": [choice]} | more)

@@ -181,12 +181,18 @@ def with_structured(sent: dict[str, Any]) -> dict[str, Any]:
             continue
         if field in found:
             raise ValueError(f"structured_outputs.{name} and another form of the reply cannot be followed both")
-        if name == "json" and isinstance(value, str):
-            value = json.loads(value)
-        found[field] = _one_of(value) if name == "choice" else value
+        found[field] = _one_of(value) if name == "choice" else _read(value) if name == "json" else value
     if asked.get("json_object"):
         found.setdefault("response_format", {"type": "json_object"})
     return found
+
+
+def _read(schema: Any) -> Any:
+    """Return a schema that may be written as text; raises ValueError."""
+    try:
+        return json.loads(schema) if isinstance(schema, str) else schema
+    except (ValueError, RecursionError):
+        raise ValueError("structured_outputs.json must be a JSON schema") from None
 
 
 def _one_of(choices: Any) -> str:

@@ -89,6 +89,20 @@ def test_grammars_work_in_chats_and_completions(server, field, pattern):
     assert re.fullmatch(pattern, completed.choices[0].text)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({"json": "{"}, {"json": "[" * 100_000}, {"choice": []}, {"choice": [1]}, {"choice": "yes"}, {"regex": 3}),
+        {"regex": "a", "choice": ["a"], "grammar": 'start: "a"'},
+        "json",
+    ],
+)
+def test_a_form_of_vllm_s_that_is_none_is_refused(server, asked):
+    answer = server.http.post("/v1/chat/completions", json={"messages": USER, "structured_outputs": asked})
+    message = answer.json()["error"]["message"]
+    assert (answer.status_code, "structured_outputs" in message or "regex" in message) == (400, True), message
+
+
 def test_a_required_call_is_a_call_of_one_of_the_tools(server):
     answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, n=3, max_tokens=300)
     for choice in answer.choices:

@@ -198,6 +198,12 @@ def test_a_text_becomes_tokens_and_text_again(server):
     # vLLM's bodies, by which evaluation harnesses count tokens.
     asked = {"prompt": TEXT, "add_special_tokens": False}
     assert server.http.post("/tokenize", json=asked).json() == {"tokens": tokens, "count": len(tokens)}
+    chat = {"messages": [{"role": "user", "content": "Hello"}]}
+    counted = server.http.post("/chat/completions/input_tokens", json=chat).json()["input_tokens"]
+    assert server.http.post("/tokenize", json=chat).json()["count"] == counted
+    assert server.http.post("/tokenize", json=chat | {"add_generation_prompt": False}).json()["count"] < counted
+    wrong = server.http.post("/tokenize", json={"messages": [{"role": "user"}]})
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "messages[0]")
     info = server.http.get("/tokenizer_info").json()
     (end,) = tokenize(server, content=info["eos_token"])
     assert server.http.post("/tokenize", json={"prompt": info["eos_token"]}).json()["tokens"][-1] == end
