@@ -443,6 +443,7 @@ class ChatStore:
 
     def search(self, words: str) -> list[ChatSummary]:
         """Return the chats whose title or messages hold all of ``words``; the last one may be the start of a word."""
+        words = _storable(words).replace("\0", " ")  # an expression would end there
         found = {chat.id: chat for chat in self._search_titles(words)}
         for chat in self._search_messages(words):
             known = found.get(chat.id)
