@@ -144,7 +144,7 @@ class ThinkingGuide:
         if not self._is_inside or self._due or self._n_left > 0 or _is_in_character(self._tail):
             return
         closing = self._markers.closing(self._tail)
-        if self._inner is None or self._inner.n_allowed(closing[:1]):
+        if self._inner is None or self._inner.n_allowed(closing) == len(closing):
             self._due = closing
         else:
             self._leave()

@@ -115,6 +115,13 @@ def test_a_marker_that_is_a_special_token_is_written_as_a_whole(engine):
     assert [text for text in "1x" if guide.allows(tokens_of(engine, text)[-1])] == ["1"]
 
 
+def test_thoughts_end_without_a_marker_that_the_grammar_allows_only_the_beginning_of(engine):
+    guide = guide_of(engine, BUDGET, Constraint("regex", "[a-z</]{40}"))
+    for token in tokens_of(engine, "xyzxyzxyz")[:3]:
+        guide.accept(token)
+    assert guide.n_allowed(tokens_of(engine, "abc")) == len(tokens_of(engine, "abc"))
+
+
 def test_a_reply_without_thoughts_is_free(engine):
     guide = guide_of(engine, ThinkingBudget(0, "<think>", "</think>"))
     answer = tokens_of(engine, "Hello <think> is a tag, and so on.")

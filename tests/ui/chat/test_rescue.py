@@ -86,6 +86,8 @@ def test_broken_bytes_in_a_text_cost_only_themselves(tmp_path: Path) -> None:
             assert [chat.title for chat in one.chats()] == ["Chat 4", "Fo\ufffd", "Fo\ufffd", "Chat 1"]
             (message,) = one.messages(2)
             assert (message.content, message.timings, message.drafted) == ("Fo\ufffd", None, ())
+            assert [chat.id for chat in one.search("why")] == [4, 3, 1]
+            assert [chat.id for chat in one.search("chat")] == [4, 1]
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage " * 1_000, None])

@@ -108,12 +108,15 @@ def test_a_deleted_chat_can_be_restored_until_the_next_start(tmp_path: Path) -> 
     again.close()
 
 
-@pytest.mark.parametrize("words", ["what's up?", "C++", "a AND", "foo-bar", '"', "NEAR(", "*", "%", "", "   ", "🦊"])
+@pytest.mark.parametrize(
+    "words", ["what's up?", "C++", "a AND", "foo-bar", '"', "NEAR(", "*", "%", "", "   ", "🦊", "a\ud83e b", "a\0b"]
+)
 def test_anything_can_be_typed_into_the_search(store: ChatStore, words: str) -> None:
     store.save_chat(a_chat())
     store.save_message(said(11, "some text"))
     store.save_message(said(12, f"a\ud800{words}"))
-    assert store.messages(1)[-1].content == f"a?{words}", "half a character does not stop a message"
+    stored = words.replace("\ud83e", "?")
+    assert store.messages(1)[-1].content == f"a?{stored}", "half a character does not stop a message"
     store.search(words)
 
 

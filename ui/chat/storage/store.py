@@ -147,8 +147,9 @@ class ChatStore:
             raise
 
     def _prepare(self, path: Path | None) -> None:
-        self._db.create_function("folded", 1, folded, deterministic=True)
-        self._db.create_function("around", 2, _around, deterministic=True)
+        # They are given bytes, for which see ``readable``.
+        self._db.create_function("folded", 1, lambda text: folded(readable(text)), deterministic=True)
+        self._db.create_function("around", 2, lambda text, word: _around(readable(text), word), deterministic=True)
         for pragma in ("busy_timeout=5000", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
             self._db.execute(f"PRAGMA {pragma}")
         if path is not None and path.stat().st_size <= CHECKED_BYTES:
@@ -443,6 +444,7 @@ class ChatStore:
 
     def search(self, words: str) -> list[ChatSummary]:
         """Return the chats whose title or messages hold all of ``words``; the last one may be the start of a word."""
+        words = _storable(words).replace("\0", " ")  # an expression would end there
         found = {chat.id: chat for chat in self._search_titles(words)}
         for chat in self._search_messages(words):
             known = found.get(chat.id)
@@ -454,7 +456,7 @@ class ChatStore:
         parts = words.split()
         if not parts:
             return []
-        has = " AND ".join(["instr(folded(title), ?)"] * len(parts))
+        has = " AND ".join(["instr(folded(CAST(title AS BLOB)), ?)"] * len(parts))
         rows = self._db.execute(
             f"SELECT {_SUMMARY} FROM chat c WHERE deleted_ms IS NULL AND {has} "
             f"ORDER BY updated_ms DESC LIMIT {SEARCH_LIMIT}",
@@ -475,7 +477,7 @@ class ChatStore:
             )
         elif inside:
             rows = self._db.execute(
-                f"SELECT {_SUMMARY}, around(m.content, ?) FROM message m JOIN chat c ON c.id = m.chat_id "
+                f"SELECT {_SUMMARY}, around(CAST(m.content AS BLOB), ?) FROM message m JOIN chat c ON c.id = m.chat_id "
                 f"WHERE c.deleted_ms IS NULL{has} ORDER BY m.id DESC LIMIT {SEARCH_LIMIT}",
                 (inside[0], *inside),
             )
