@@ -16,13 +16,12 @@ from core.process.child_process import PipeClosed, start_module
 from core.values.messages import Command
 
 _log = logging.getLogger(__name__)
+_LOAD_ERROR = re.compile(rb"error loading model: (.+)")
 # Seconds to wait for a killed process, whose memory may take long to free.
 _LEAVE_SECONDS = 3.0
 # Lines of the log that are shown, and bytes of it that are searched.
 _LOG_TAIL = 6
 _MOST_READ = 4 << 20
-_END_READ = 16 << 10
-_LOAD_ERROR = re.compile(rb"error loading model: (.+)")
 
 
 class EngineProcess:
@@ -101,7 +100,7 @@ class EngineProcess:
             return ""
         try:
             with open(self.log_path, "rb") as log:
-                log.seek(max(0, log.seek(0, os.SEEK_END) - _END_READ))
+                log.seek(max(0, log.seek(0, os.SEEK_END) - (16 << 10)))
                 # Before Python's dump of all stacks, which says nothing to a user.
                 lines = log.read().decode("utf-8", "replace").partition("\nFatal Python error")[0].splitlines()
         except OSError:
