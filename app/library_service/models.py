@@ -17,7 +17,14 @@ from app.library.repair import repair_plan
 from app.library.trouble import as_library_errors
 from app.pairing.service import ListedModels
 from models.catalog.catalog import ModelEntry
-from models.catalog.imported_folders import ImportedFolder, known_places, read_folders, recognise, write_folders
+from models.catalog.imported_folders import (
+    PLACES_BELOW,
+    ImportedFolder,
+    known_places,
+    read_folders,
+    recognise,
+    write_folders,
+)
 from models.formatting.program import PROGRAM
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
@@ -183,7 +190,9 @@ def forget_folder(folder: Path) -> Path:
     """No longer look through an imported folder; raises LibraryError where it is not on the list."""
     known = read_folders(folders_file())
     path = Path(os.path.abspath(folder.expanduser()))
-    others = tuple(other for other in known if not other.is_named_by(path))
+    # As it was imported: a program's whole folder stands for its folder of models.
+    meant = {path / below for below in PLACES_BELOW}
+    others = tuple(other for other in known if other.path not in meant)
     if others == known:
         raise LibraryError(f"{path} was not imported. `{PROGRAM} models import` lists what was.", ExitCode.USAGE)
     _save(others)

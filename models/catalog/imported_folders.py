@@ -18,7 +18,7 @@ from models.formatting.system_error import system_reason
 # Limits far above any real folder of Ollama's.
 MAX_MANIFESTS = 5_000
 # Where programs keep models below their whole folder; "" is that folder itself.
-_PLACES_BELOW = ("", "models", "hub", "llamacpp/models")
+PLACES_BELOW = ("", "models", "hub", "llamacpp/models")
 _MAX_MANIFEST_BYTES = 1 << 20
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
@@ -46,10 +46,6 @@ class ImportedFolder:
     path: Path
     kind: FolderKind
 
-    def is_named_by(self, folder: Path) -> bool:
-        """Whether ``folder`` is this one, or its program's whole folder, as both may be imported."""
-        return any(self.path == folder / below for below in _PLACES_BELOW)
-
     def contains(self, path: Path) -> bool:
         """Whether ``path``, links followed, is inside."""
         try:
@@ -71,7 +67,7 @@ def recognise(folder: Path) -> ImportedFolder:
                 "{folder} {what}. Give a folder that has GGUF files somewhere in it.", folder=folder, what=what
             )
         os.listdir(folder)
-        kinds = {place: _kind(place) for below in _PLACES_BELOW if (place := folder / below)}
+        kinds = {place: _kind(place) for below in PLACES_BELOW if (place := folder / below)}
     except OSError as error:
         raise ImportRefused(
             "{folder} cannot be read: {reason}. Check its permissions.", folder=folder, reason=system_reason(error)
