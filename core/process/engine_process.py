@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from core.values.messages import Command
 from models.formatting.system_error import system_reason
 
 _log = logging.getLogger(__name__)
+_LOAD_ERROR = re.compile(rb"error loading model: (.+)")
 # Seconds to wait for a killed process, whose memory may take long to free.
 _LEAVE_SECONDS = 3.0
 # Lines of the log that are shown, and bytes of it that are searched.
@@ -81,14 +83,23 @@ class EngineProcess:
 
     def wrote(self, words: str) -> bool:
         """Return whether the process wrote ``words`` into the log; a dump of all stacks may follow them."""
+        return words.encode() in self._written()
+
+    def load_error(self) -> str:
+        """Return why llama.cpp could not load the last model, in its own words; "" if it has said nothing."""
+        found = _LOAD_ERROR.findall(self._written())
+        return found[-1].decode("utf-8", "replace").strip() if found else ""
+
+    def _written(self) -> bytes:
+        """What the process wrote into the log."""
         if self.log_path is None:
-            return False
+            return b""
         try:
             with open(self.log_path, "rb") as log:
                 log.seek(self._log_start)
-                return words.encode() in log.read(_MOST_READ)
+                return log.read(_MOST_READ)
         except OSError:
-            return False
+            return b""
 
     def last_words(self) -> str:
         """Return the last lines of the log."""
@@ -96,8 +107,9 @@ class EngineProcess:
             return ""
         try:
             with open(self.log_path, "rb") as log:
-                log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
-                lines = log.read().decode("utf-8", "replace").splitlines()
+                log.seek(max(0, log.seek(0, os.SEEK_END) - (16 << 10)))
+                # Before Python's dump of all stacks, which says nothing to a user.
+                lines = log.read().decode("utf-8", "replace").partition("\nFatal Python error")[0].splitlines()
         except OSError:
             return ""
         return "\n".join(line for line in lines[-_LOG_TAIL:] if line.strip())

@@ -264,7 +264,16 @@ class Supervisor:
 
     def _hear_state(self, state: EngineState) -> None:
         if state.phase is EnginePhase.FAILED:
-            self._fail(state.problem or Sentence("The model could not be loaded."), self._next_wait())
+            problem = state.problem or Sentence("The model could not be loaded.")
+            said = self._process.load_error() if self._process is not None else ""
+            if said and problem.startswith("llama.cpp could not load"):
+                why = Sentence(
+                    "It says: {reason}. The file may be damaged, or made for a newer llama.cpp: download it again, or "
+                    "update Slipstream.",
+                    reason=said.rstrip("."),
+                )
+                problem = joined((problem, why))
+            self._fail(problem, self._next_wait())
             return
         if state.phase is EnginePhase.LOADING and self._state.phase is EnginePhase.RESTARTING:
             state = replace(state, phase=EnginePhase.RESTARTING, problem=self._state.problem)

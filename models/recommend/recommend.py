@@ -56,7 +56,7 @@ def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) 
             best,
             Sentence(
                 "{quantisation}, the best quality that fits well and is quick enough: {pace}.",
-                quantisation=best.quantisation,
+                quantisation=_called(best, candidates),
                 pace=_pace(best),
             ),
         )
@@ -68,7 +68,7 @@ def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) 
             Sentence(
                 "{quantisation}. None that fits well keeps {enough:g} tokens/s while its context fills; this "
                 "one {why}: {pace}.",
-                quantisation=fastest.quantisation,
+                quantisation=_called(fastest, candidates),
                 enough=enough,
                 why=why,
                 pace=_pace(fastest),
@@ -80,10 +80,16 @@ def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) 
         best,
         Sentence(
             "{quantisation}, the best quality that {how}; how fast it is here is not known yet.",
-            quantisation=best.quantisation,
+            quantisation=_called(best, candidates),
             how=how,
         ),
     )
+
+
+def _called(one: QuantisationOption, candidates: Sequence[QuantisationOption]) -> str:
+    """Its quantisation, or its name where others have the same."""
+    same = [other for other in candidates if other.quantisation == one.quantisation]
+    return one.quantisation if len(same) == 1 else one.name
 
 
 def _rate(one: QuantisationOption) -> float:

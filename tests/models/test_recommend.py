@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from models.catalog.curated import curated
@@ -35,6 +37,8 @@ def test_the_best_quality_that_is_quick_enough():
     assert recommend([one("F16", 16, 40)]).candidate.quantisation == "F16"
     found = recommend([one("Q4_K_M", 5, None), one("Q6_K", 7, None)])
     assert found.candidate.quantisation == "Q6_K"
+    twins = [replace(one("Q6_K", 7, 12), name=name) for name in ("v1-Q6_K", "v2-Q6_K")]
+    assert recommend(twins).sentence.startswith("v1-Q6_K, the best")
     assert "not known yet" in found.sentence
 
 

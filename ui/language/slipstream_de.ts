@@ -8115,6 +8115,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
+      <source>It says: {reason}. The file may be damaged, or made for a newer llama.cpp: download it again, or update Slipstream.</source>
+      <translation>Es sagt: {reason}. Die Datei ist vielleicht beschädigt oder für ein neueres llama.cpp gemacht: Lade sie erneut herunter, oder aktualisiere Slipstream.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
       <source>Its last words: {words}</source>
       <translation>Ihre letzten Worte: „{words}“</translation>
     </message>

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gguf
 import psutil
 import pytest
 
@@ -31,6 +32,7 @@ from tests.support.engines import Ledger
 from tests.support.fork_server import stood_for
 from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, FOX, STARTER, SURE
 from tests.support.waiting import until, wait_ready
+from tools.model_factory.gguf_factory import MetadataEntry, Recipe, metadata_of, reader_of, tensors_of, write
 
 pytestmark = pytest.mark.usefixtures("forked_children")
 
@@ -355,6 +357,28 @@ def test_a_load_that_failed_is_tried_again_when_it_is_asked_for(office: Office, 
     shutil.copy(EMBER, path)
     office.supervisor.load(options(path), again=True)
     wait_ready(office.supervisor)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (
+            "split.count",
+            r"could not load .*odd\.gguf. It says: key split\.count has wrong type u32 .*update Slipstream",
+        ),
+        ("llama.expert_count", r"aborted .* Its last words: (?s:.*)GGML_ASSERT\(n_expert_used_max > 0\) failed$"),
+    ],
+)
+def test_what_llama_cpp_says_of_a_file_that_it_does_not_load_is_told(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, said: str
+) -> None:
+    monkeypatch.setattr("core.process.supervisor._WAITS", (3_600.0,))
+    path = tmp_path / "odd.gguf"
+    entries = [*metadata_of(EMBER_DRAFT), MetadataEntry(key, 1, gguf.GGUFValueType.UINT32)]
+    write(path, entries, list(tensors_of(reader_of(EMBER_DRAFT), Recipe())))
+    office.supervisor.load(options(path))
+    with pytest.raises(LoadFailed, match=said):
+        wait_ready(office.supervisor)
 
 
 def test_an_unloaded_engine_is_gone_and_its_model_can_be_loaded_again(office: Office) -> None:
