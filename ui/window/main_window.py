@@ -791,7 +791,8 @@ class MainWindow(QMainWindow):
 
     def _on_listed(self, chats: object, words: str) -> None:
         self.history.show_chats(list(chats), words)  # type: ignore[call-overload]
-        self.history.choose(self.desk.current.chat.id)
+        if not self.history.is_walked:
+            self.history.choose(self.desk.current.chat.id)
 
     def _on_current(self, conversation: object) -> None:
         self.history.choose(self.desk.current.chat.id)
