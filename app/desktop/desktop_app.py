@@ -22,11 +22,12 @@ from ui.platform.display import WITHOUT_WINDOW, why_no_window
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
-    from PySide6.QtWidgets import QApplication
+    from PySide6.QtWidgets import QApplication, QWidget
 
     from ui.platform.single_instance import SingleInstance
     from ui.window.main_window import MainWindow
 
+TITLE_BAR = 40  # pixels, which desktops draw above a window
 LIBRARY_MS = 4_000  # the start is over by then
 THREADS_SECONDS = 5.0  # what is begun on other threads takes less; only a disk that hangs takes longer
 TRACE_VARIABLE = "SLIPSTREAM_TRACE_START"
@@ -98,6 +99,7 @@ def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyI
     application.setWindowIcon(icon("stream", appearance.palette.accent, size=64))
     api = Api()
     window = MainWindow(api, appearance, data_folder() / "chats.db", settings)
+    _fit(window)
     window.show()
     key = new_api_key()
     options = window.kept.engine_in_use
@@ -127,6 +129,13 @@ def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyI
     server.stop()
     _take_down(window, link, server, api, appearance)
     return code
+
+
+def _fit(window: QWidget) -> None:
+    """Let the window be seen whole: its usual size is more than a small laptop's screen has."""
+    if not window.isMaximized():
+        room = window.screen().availableSize()
+        window.resize(min(window.width(), room.width()), min(window.height(), room.height() - TITLE_BAR))
 
 
 def _take_down(*parts: QObject) -> None:

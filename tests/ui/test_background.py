@@ -17,7 +17,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 
-from app.desktop.desktop_app import _Signals
+from app.desktop.desktop_app import TITLE_BAR, _fit, _Signals
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.library.values import Download
 from tools.stand_ins.library_server import LibraryServer
@@ -259,6 +259,16 @@ def test_page_chat_and_place_come_back(
     again.toggle_sidebar()
     qtbot.waitUntil(lambda: again.history.width() == width)
     again.close()
+
+
+def test_a_window_that_is_larger_than_its_screen_is_seen_whole(window: MainWindow) -> None:
+    room = window.screen().availableSize()
+    window.resize(room.width() + 300, room.height())
+    _fit(window)
+    assert (window.width(), window.height()) == (room.width(), room.height() - TITLE_BAR)
+    window.resize(600, 500)
+    _fit(window)
+    assert (window.width(), window.height()) == (600, 500)
 
 
 @pytest.mark.parametrize(("page", "chat"), [("nowhere", "999"), ("", "-1"), ("settings", "x")])

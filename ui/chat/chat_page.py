@@ -45,7 +45,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import on_button
-from ui.widgets.growing_edit import PAGE_KEYS
+from ui.widgets.growing_edit import PAGE_KEYS, model_files
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import Way, announce, ask_first, offer_ways
 
@@ -66,6 +66,7 @@ class ChatPage(QWidget):
     close_wanted = Signal()
     find_wanted = Signal(str)  # a model of the Hub, by a word or none
     model_settings_wanted = Signal(str)
+    model_dropped = Signal(str)  # a model file among others
     settings_shown = Signal(object)  # ChatSettings
     context_wanted = Signal(str, object, object)  # a model, its context in tokens (None: as usual), what to do then
 
@@ -217,9 +218,11 @@ class ChatPage(QWidget):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Attach the files."""
+        """Attach the files, and hand on a model that is among them."""
         if self.composer.take(event.mimeData()):
             event.acceptProposedAction()
+        for file in model_files(event.mimeData()):
+            self.model_dropped.emit(file)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """What is typed while the keyboard is elsewhere on the page is a message too; whole pages are the chat's."""

@@ -243,6 +243,7 @@ class MainWindow(QMainWindow):
         page.panel_wanted.connect(lambda: self._show_settings_of(page))
         page.context_wanted.connect(self._on_context_wanted)
         page.find_wanted.connect(self._find_models)
+        page.model_dropped.connect(self.open_file)
         page.model_settings_wanted.connect(self._change_model)
         page.settings_shown.connect(lambda settings: self._on_settings_shown(page, settings))
         page.composer.prompts.clicked.connect(lambda: self._offer_prompts(page))
@@ -685,7 +686,8 @@ class MainWindow(QMainWindow):
 
     def _on_listed(self, chats: list[ChatSummary], words: str) -> None:
         self.history.show_chats(chats, words)
-        self.history.choose(self.desk.current.chat.id)
+        if not self.history.is_walked:
+            self.history.choose(self.desk.current.chat.id)
 
     def _on_current(self, conversation: object) -> None:
         self.history.choose(self.desk.current.chat.id)

@@ -238,7 +238,9 @@ def test_files_are_dropped_counted_sent_and_kept(
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(tmp_path / name)) for name in ("fox.txt", "gone.txt", "model.gguf")])
     actions, button = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton
-    window.page.dropEvent(QDropEvent(QPoint(9, 9), actions, data, button, Qt.KeyboardModifier.NoModifier))
+    with qtbot.waitSignal(window.page.model_dropped) as model:
+        window.page.dropEvent(QDropEvent(QPoint(9, 9), actions, data, button, Qt.KeyboardModifier.NoModifier))
+    assert model.args == [str(tmp_path / "model.gguf")], "it is opened, not attached"
     qtbot.waitUntil(lambda: bool(shelf.attachments) and shelf.attachments[0].is_counted and not shelf.is_reading)
     assert shelf.problem.text() == "gone.txt is empty."
     assert shelf.way_out.text() == "Choose another file…"

@@ -8,7 +8,7 @@ from datetime import date, datetime
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QDragMoveEvent, QDropEvent
-from PySide6.QtWidgets import QInputDialog, QMenu
+from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu
 
 from ui.chat.history.history_model import CHAT_ID, FOLDER, HEADING, RUNNING, SNIPPET, Heading, HistoryModel, grouped
 from ui.chat.history.history_panel import HistoryPanel
@@ -116,6 +116,25 @@ def test_a_menu_for_another_chat_leaves_the_mark_on_the_open_one(qtbot, panel: H
     qtbot.wait(20)
     assert panel.list.state() == panel.list.State.EditingState
     assert panel.list.currentIndex() == other
+
+
+def test_who_walks_through_the_list_goes_on_where_a_chat_was_deleted(qtbot, panel: HistoryPanel) -> None:
+    panel.show_chats(CHATS, "")
+    panel.choose(2)
+    panel.list.setFocus()
+    assert panel.is_walked
+    for left, current in (([*CHATS[:1], *CHATS[2:]], 3), ([CHATS[3], *CHATS[:1], *CHATS[2:3]], 3), (CHATS[:1], 1)):
+        panel.show_chats(left, "")
+        assert panel.list.currentIndex().data(CHAT_ID) == current
+    qtbot.keyClick(panel.list, Qt.Key.Key_F2)
+    panel.show_chats(CHATS[1:], "")
+    assert panel.list.state() == panel.list.State.EditingState, "the name is not half written"
+    with qtbot.waitSignal(panel.searched):
+        qtbot.keyClick(panel.list.viewport().findChild(QLineEdit), Qt.Key.Key_Escape)
+    panel.show_chats(CHATS, "")
+    assert panel.model.n_chats == len(CHATS)
+    panel.search.setFocus()
+    assert not panel.is_walked
 
 
 SORTED = [

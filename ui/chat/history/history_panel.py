@@ -99,10 +99,12 @@ class HistoryPanel(Dressed, QFrame):
         self.search.textChanged.connect(lambda text: self._search_timer.start())
         self.search.installEventFilter(self)
         self._opens_first = False  # of what is about to be found
+        self._is_old = False  # others were to be shown while a name was being changed
         self.list = _ChatList()
         self.list.setModel(self.model)
         self.delegate = HistoryDelegate(self.list)
         self.list.setItemDelegate(self.delegate)
+        self.delegate.closeEditor.connect(lambda editor: QTimer.singleShot(0, self, self._on_named_anew))
         self.list.clicked.connect(self._on_chosen)
         self.list.activated.connect(self._on_chosen)
         self.list.delete_wanted.connect(self._delete_current)
@@ -141,10 +143,19 @@ class HistoryPanel(Dressed, QFrame):
         return QSize(self.wanted_width, super().sizeHint().height())
 
     def show_chats(self, chats: list[ChatSummary], words: str) -> None:
-        """Show all chats, or those that a search for ``words`` found."""
+        """Show all chats, or those that a search for ``words`` found; not while a name is being changed."""
+        self._is_old = self.list.is_editing
+        if self._is_old:
+            return  # its field would go away with half of the name
         self.delegate.set_has_snippets(bool(words) and any(chat.snippet or chat.is_archived for chat in chats))
+        walked_to, at = (
+            self.list.currentIndex().data(CHAT_ID) if self.is_walked else None,
+            self.list.currentIndex().row(),
+        )
         self.model.show(chats, is_grouped=not words)
         self.list.scheduleDelayedItemsLayout()
+        if walked_to is not None and not self.list.currentIndex().isValid():
+            self._walk_on(walked_to, at)
         self.nothing.setVisible(not chats)
         empty = tr("The archive is empty.") if self.archive.isChecked() else tr("Your chats will be listed here.")
         self.nothing.setText(tr("Nothing found for “{words}”", words=words) if words else empty)
@@ -153,6 +164,24 @@ class HistoryPanel(Dressed, QFrame):
             self._opens_first = False
             if chats:
                 self.opened.emit(chats[0].id)
+
+    def _on_named_anew(self) -> None:
+        if self._is_old:
+            self.searched.emit(self.search.text().strip())
+
+    @property
+    def is_walked(self) -> bool:
+        """Whether the keyboard goes through the list: then the line where it is stays the current one."""
+        return (self.list.hasFocus() or self.list.is_editing) and self.list.currentIndex().isValid()
+
+    def _walk_on(self, chat_id: int, at: int) -> None:
+        """Go on with a chat, or with the one that has come into its line."""
+        row = self.model.row_of(chat_id)
+        rows = [row] if row >= 0 else [*range(at, self.model.rowCount()), *reversed(range(at))]
+        lines = (self.model.index(one) for one in rows)
+        found = next((line for line in lines if line.data(CHAT_ID) is not None), None)
+        if found is not None:
+            self.list.setCurrentIndex(found)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """From the search field, Enter opens the first chat that is found, Down goes to the list, Escape clears."""
