@@ -21,9 +21,6 @@ from models.files.errors import Stopped
 
 # Bytes of the smallest piece, and the most pieces of a file.
 SMALLEST_PIECE, MOST_PIECES = 1 << 20, 4096
-# A connection fetches at most so many bytes with one request. Large files then arrive nearly in order, so that most of
-# the hash of the whole is computed meanwhile, from what is still in the system's cache.
-_MOST_CLAIMED = 256 << 20
 # The version of the journal's format. A download with a journal of another version starts over.
 _VERSION = 1
 _RECORD = re.compile(rb"(\d{1,6}) (\d{1,12}) ([0-9a-f]{64})")
@@ -81,13 +78,13 @@ class PieceMap:
         return self.have[index] == self.length(index)
 
     def claim(self, n_connections: int) -> Claim | None:
-        """Pieces for a connection: its share of the first unclaimed run, else half of the longest claim's rest."""
+        """Pieces for a connection: its share of the longest unclaimed run, else half of the longest claim's rest."""
         runs = list(self._free_runs())
         if runs:
-            share = -(-sum(run.end - run.at for run in runs) // n_connections)
-            most = max(1, min(share, _MOST_CLAIMED // self.piece_bytes))
-            runs[0].end = min(runs[0].end, runs[0].at + most)
-            return self._hold(runs[0])
+            longest = max(runs, key=lambda run: run.end - run.at)
+            n_free = sum(run.end - run.at for run in runs)
+            longest.end = min(longest.end, longest.at + max(1, -(-n_free // n_connections)))
+            return self._hold(longest)
         slowest = max(self._claims, key=lambda claim: claim.end - claim.at, default=None)
         if slowest is None or slowest.end - slowest.at < 2:
             return None
