@@ -130,7 +130,7 @@ def test_an_engine_that_cannot_be_told_a_command_ends_so_that_its_requests_do(tm
 def test_a_process_that_was_started_ahead_loads_the_model(office: Office) -> None:
     office.supervisor.prepare()
     office.supervisor.prepare()
-    (ahead,) = engines()
+    (ahead,) = until(engines)
     office.supervisor.load(options())
     wait_ready(office.supervisor)
     assert engines() == [ahead]
@@ -140,7 +140,7 @@ def test_a_process_that_was_started_ahead_loads_the_model(office: Office) -> Non
 
 def test_a_process_that_was_started_ahead_and_is_gone_is_replaced(office: Office) -> None:
     office.supervisor.prepare()
-    (ahead,) = engines()
+    (ahead,) = until(engines)
     alive = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
     ahead.kill()
     until(lambda: any(child.status() == psutil.STATUS_ZOMBIE for child in alive))
@@ -151,7 +151,7 @@ def test_a_process_that_was_started_ahead_and_is_gone_is_replaced(office: Office
 
 def test_a_process_that_was_started_ahead_leaves_with_the_supervisor(office: Office) -> None:
     office.supervisor.prepare()
-    (spare,) = engines()
+    (spare,) = until(engines)
     office.supervisor.close()
     assert psutil.wait_procs([spare], timeout=60)[1] == []
     assert engines() == []
@@ -186,7 +186,7 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
     for name in "abcd":
         office.supervisor.submit(Request(name, FOX, sampling=ENDLESS))
     office.wait(lambda: set(office.ledger.text) >= set("abcd"))
-    (engine,) = engines()
+    (engine,) = until(engines)
     engine.kill()
     office.wait_ended(*"abcd")
     for name in "abcd":
@@ -214,7 +214,7 @@ def test_a_request_that_had_not_begun_waits_for_the_next_engine_unless_it_was_th
     supervisor.submit(Request("begun", FOX, sampling=ENDLESS))
     office.wait(lambda: "begun" in office.ledger.text)
     for name in ("a", "b"):
-        (engine,) = engines()
+        (engine,) = until(engines)
         engine.suspend()  # it dies unseen
         supervisor.submit(Request(name, f"{FOX} {name}", 3))
         if name == "a":
@@ -449,7 +449,7 @@ def test_an_engine_dies_with_the_process_that_started_it(tmp_path: Path) -> None
 def test_an_engine_that_does_not_read_holds_up_nobody(office: Office) -> None:
     office.supervisor.load(options())
     wait_ready(office.supervisor)
-    (engine,) = engines()
+    (engine,) = until(engines)
     engine.suspend()
     asking = threading.Thread(target=office.supervisor.submit, args=(Request("a", "x" * 1_000_000),), daemon=True)
     asking.start()
@@ -473,7 +473,7 @@ def test_modules_in_the_folder_of_the_user_are_not_imported(tmp_path: Path, monk
 
 def test_requests_sent_while_loading_wait_for_the_model(office: Office) -> None:
     office.supervisor.prepare()
-    (ahead,) = engines()
+    (ahead,) = until(engines)
     ahead.suspend()
     office.supervisor.load(options())
     for name in "abc":
@@ -544,7 +544,7 @@ def test_a_file_that_is_no_model_is_refused_with_a_sentence(office: Office, tmp_
 def test_nothing_is_left_running_after_close_and_a_closed_supervisor_can_load_again(office: Office) -> None:
     office.supervisor.load(options())
     wait_ready(office.supervisor)
-    (engine,) = engines()
+    (engine,) = until(engines)
     office.supervisor.close()
     assert office.supervisor.state.phase is EnginePhase.EMPTY
     assert psutil.wait_procs([engine], timeout=60)[1] == []
