@@ -12,6 +12,9 @@ from app.settings.server_settings import ServerSettings
 caller: ContextVar[str | None] = ContextVar("caller", default=None)
 """The name of the key of the request that is being answered; None where it has none, or a key without a name."""
 
+sees_cached_texts: ContextVar[bool] = ContextVar("sees_cached_texts", default=False)
+"""Whether whoever sent the request that is being answered may see texts that others have sent: the owner."""
+
 ENDPOINT = "editors"  # what the key of the open port is called where requests are listed
 
 
@@ -34,6 +37,13 @@ class ApiKeys:
     def is_needed(self) -> bool:
         """Whether requests without a key are refused."""
         return bool(self._given) or self._is_open_to_others or not self.store.is_empty
+
+    def is_owner(self, name: str | None) -> bool:
+        """Whether a key of this name, or none, is that of whom the server belongs to.
+
+        Where it was started with several keys, they may be those of several people.
+        """
+        return not name and len(self._given) < 2
 
     def name_of(self, sent: bytes) -> str | None:
         """Return the name of a key, "" for one without a name; None for what is no key of this server.

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.http.errors import ANTHROPIC, ApiError, refuse
-from app.server.http.keys import ApiKeys, caller
+from app.server.http.keys import ApiKeys, caller, sees_cached_texts
 from app.server.http.listening_socket import is_socket_path
 from app.settings.server_settings import ServerSettings
 from core.values.addresses import ALL_ORIGINS, LOCAL_ORIGINS
@@ -334,6 +334,7 @@ class BearerAuth:
             if name:
                 asyncio.get_running_loop().run_in_executor(None, self._keys.store.note_use, name)
             caller.set(name or None)
+            sees_cached_texts.set(self._keys.is_owner(name))
             await self._app(scope, receive, send)
             return
         message = "This server needs an API key: send it as the header 'Authorization: Bearer KEY'."

@@ -15,6 +15,7 @@ from app import __version__
 from app.server.calls.speed import marks
 from app.server.chat.call import Call
 from app.server.chat.run import Choice, EngineRun, Reply
+from app.server.http.keys import sees_cached_texts
 from app.server.http.sse import DONE, encode_event
 from core.values.messages import LoadedModel, Logprob, PromptRead, Receipt, Started, TokenLogprob
 
@@ -110,9 +111,14 @@ def prompt_progress(read: PromptRead) -> dict[str, Any]:
 
 
 def cache_miss(receipts: Sequence[Receipt]) -> dict[str, Any] | None:
-    """Return where the first prompt that did so parted from a stored text; None where none did."""
+    """Return where the first prompt that did so parted from a stored text; None where none did.
+
+    The stored text may be somebody else's: then only the place is told.
+    """
     found = next((receipt.cache_miss for receipt in receipts if receipt.cache_miss is not None), None)
-    return asdict(found) if found is not None else None
+    if found is None:
+        return None
+    return asdict(found) | ({} if sees_cached_texts.get() else {"stored": None})
 
 
 def _mean(receipts: Sequence[Receipt], values: Sequence[float]) -> float:
