@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QVBoxLayout, QWidget
 
 from ui.language import tr
 from ui.theme.layouts import fill
@@ -15,7 +15,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ProgressLine, plain_label
+from ui.widgets.page_layout import ProgressLine, leave_keyboard, plain_label
 
 BUTTONS_SHARE = 0.55  # of the width: what takes more stands below the words
 
@@ -69,15 +69,7 @@ class ActionRows(QWidget):
         if left is not None and rows:
             self.rows[rows[min(left, len(rows) - 1)].key].take_keyboard()
         elif left is not None:
-            self._leave_keyboard()
-
-    def _leave_keyboard(self) -> None:
-        """Give it to the page: Qt would give it to what comes first in the window."""
-        around = self.parentWidget()
-        while around is not None and not isinstance(around, QScrollArea):
-            around = around.parentWidget()
-        if around is not None:
-            around.setFocus()
+            leave_keyboard(self)
 
     def _make(self, key: str) -> _RowView:
         view = _RowView()

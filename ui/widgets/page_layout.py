@@ -315,6 +315,21 @@ def announce(widget: QWidget, words: str) -> None:
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
 
 
+def leave_keyboard(widget: QWidget) -> bool:
+    """Give the keyboard of a widget that goes away to what it was in; False where that takes none.
+
+    Qt would give it to the next one, which may be at the other end of the window: what is typed would be lost.
+    """
+    around = widget.parentWidget()
+    while around is not None and not around.isWindow():
+        to = around.focusProxy() or (around if isinstance(around, QScrollArea) else None)
+        if to is not None and to.isVisible() and to.isEnabled():
+            to.setFocus()
+            return True
+        around = around.parentWidget()
+    return False
+
+
 class ProblemLabel(QLabel):
     """Says what went wrong; hidden while nothing did."""
 

@@ -75,7 +75,7 @@ from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import NARROW, SIDEBAR
 from ui.widgets.growing_edit import model_files
-from ui.widgets.page_layout import announce
+from ui.widgets.page_layout import announce, leave_keyboard
 from ui.widgets.toast import Toast
 from ui.window.background import Background
 from ui.window.chat_panes import ChatPanes
@@ -83,7 +83,7 @@ from ui.window.newcomer import Newcomer
 from ui.window.rail import PAGES, NavigationRail, named_pages
 from ui.window.sides import Sides
 from ui.window.storage_notice import StorageNotice
-from ui.window.tab_order import leave_keyboard, move_focus
+from ui.window.tab_order import move_focus
 
 PREPARE_MS = 600
 _T = TypeVar("_T")

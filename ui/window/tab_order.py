@@ -29,21 +29,6 @@ def move_focus(window: QWidget, forward: bool) -> bool:
     return True
 
 
-def leave_keyboard(widget: QWidget) -> bool:
-    """Give the keyboard of a widget that goes away to what it was in; False where that takes none.
-
-    Qt would give it to the next one, which may be at the other end of the window: what is typed would be lost.
-    """
-    around = widget.parentWidget()
-    while around is not None and not around.isWindow():
-        to = around.focusProxy() or (around if isinstance(around, QScrollArea) else None)
-        if to is not None and to.isVisible() and to.isEnabled():
-            to.setFocus()
-            return True
-        around = around.parentWidget()
-    return False
-
-
 def in_reading_order(widget: QWidget) -> Iterator[QWidget]:
     """Yield ``widget`` and what is in it, where Tab can go now."""
     if widget.isHidden() or not widget.isEnabled():
