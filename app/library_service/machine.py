@@ -91,8 +91,9 @@ class MachineService:
         A machine that was never measured is left alone: its first measurement is for the user to see.
         """
         with self._is_measuring:
-            known = remembered(cache_folder(), this_machine())
-            if known is not None and remembered_probe(cache_folder(), this_machine()) is None:
+            folder, machine = cache_folder(), this_machine()
+            known = remembered(folder, machine)
+            if known is not None and remembered_probe(folder, machine) is None:
                 self._measure_later(known.is_estimate)
 
     def _measure_later(self, is_estimate: bool) -> None:

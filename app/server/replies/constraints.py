@@ -163,18 +163,19 @@ def grammar_of(text: str) -> Constraint:
 
 # The forms of a reply in vLLM's ``structured_outputs`` by our fields. Its older fields have ``guided_`` in front.
 _STRUCTURED = {"json": "json_schema", "regex": "regex", "grammar": "grammar", "choice": "grammar"}
-_STRUCTURED_HINTS = frozenset({"guided_decoding_backend", "guided_whitespace_pattern"})
+_GUIDED = {f"guided_{name}": name for name in _STRUCTURED}
+_OF_VLLM = {"structured_outputs", *_GUIDED, "guided_decoding_backend", "guided_whitespace_pattern"}
 
 
 def with_structured(sent: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a body with those of vLLM for the form of a reply as ours; raises ValueError."""
+    if _OF_VLLM.isdisjoint(sent):
+        return sent
     asked = sent.get("structured_outputs") or {}
     if not isinstance(asked, dict):
         raise ValueError("structured_outputs must be a JSON object")
-    older = {f"guided_{name}": name for name in _STRUCTURED}
-    left_out = {"structured_outputs", *older, *_STRUCTURED_HINTS}
-    found = {name: value for name, value in sent.items() if name not in left_out}
-    asked = {older[name]: value for name, value in sent.items() if name in older} | asked
+    found = {name: value for name, value in sent.items() if name not in _OF_VLLM}
+    asked = {_GUIDED[name]: value for name, value in sent.items() if name in _GUIDED} | asked
     for name, field in _STRUCTURED.items():
         value = asked.get(name)
         if value is None:
