@@ -36,6 +36,7 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 from benchmarks import plots, prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, CONTROL, LOOKUP, PLAIN, Contender, DecodingStage, Way, fixed
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
+from benchmarks.target import add_options, target_file, target_name
 from core.machine.host import core_count
 from core.values.engine_options import DEFAULT_SLOTS, MAX_DRAFT_DEPTH
 from tools.model_factory import gguf_factory
@@ -255,10 +256,10 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     n_threads = options.threads or core_count()
-    names = ("layers", "prompts", "more_prompts", "servers", "tokens", "depths", "drafts")
+    names = ("layers", "shape", "prompts", "more_prompts", "servers", "tokens", "depths", "drafts")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("draft", settings={**settings, "threads": n_threads, "slots": DEFAULT_SLOTS, "clients": 1})
-    target = gguf_factory.cached(Recipe(n_layers=options.layers))
+    target = target_file(options)
     samples: list[DraftSample] = []
     together: list[DraftSample] = []
     for draft in options.drafts:
@@ -271,7 +272,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     report.rows = rows_of(samples, together)
     report.summary = summarise(report.rows)
     if options.plot:
-        plots.draw_draft(report.rows, options.plot, f"deep Ember, {options.layers} layers, {n_threads} threads")
+        plots.draw_draft(report.rows, options.plot, f"{target_name(options)}, {n_threads} threads")
     return report
 
 
@@ -299,7 +300,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")
     parser.add_argument("--depths", type=_depths, default=list(DEPTHS), help="fixed depths, as 0-12 or 0,2,8")
     parser.add_argument("--drafts", nargs="+", choices=DRAFTS, default=list(DRAFTS), help="only these; none: lookups")
-    parser.add_argument("--layers", type=int, default=60, help="layers of the target")
+    add_options(parser)
     parser.add_argument("--threads", type=int, help="threads of both models; all physical cores if left out")
     plots.add_option(parser)
     return parser

@@ -21,6 +21,7 @@ from app.settings.worker_tokens import tokens_for
 from benchmarks.bare_loop import BareLoop
 from benchmarks.http_load import run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
+from benchmarks.target import add_options, target_file
 from core.engine.engine import Engine
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
@@ -183,11 +184,12 @@ def measure(options: argparse.Namespace) -> BenchReport:
             "rounds": options.rounds,
             "steps": options.steps,
             "layers": options.layers,
+            "shape": options.shape,
             "threads": n_threads,
             "devices": list(devices),
         },
     )
-    deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=options.layers))
+    deep = target_file(options)
     for name, model in (("deep", deep), ("ember", gguf_factory.EMBER)):
         say(f"{name}: loading {model.name}")
         engine, _ = load_engine(
@@ -230,7 +232,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--layers", type=int, default=60, help="layers of deep Ember")
+    add_options(parser)
     parser.add_argument("--rounds", type=int, default=81, help="turns of each side; medians are reported")
     parser.add_argument(
         "--steps",

@@ -32,10 +32,10 @@ from benchmarks import plots, prompts
 from benchmarks.http_load import LoadRun, run_load
 from benchmarks.peer_server import PeerBinary, PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
+from benchmarks.target import add_options, target_file, target_name
 from core.machine.host import core_count
 from core.process.child_process import WAITING
-from tools.model_factory import gguf_factory
-from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe
+from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 PARTS = ("plain", "drafted", "prompts", "beside")
 CLIENTS = (1, 2, 4, 8, 16)
@@ -221,7 +221,7 @@ def draw(report: BenchReport, options: argparse.Namespace) -> None:
                 series.append(plots.Series(name, _COLOURS[side], points, is_dashed=part == "plain"))
     ratios = [row["vs_peer"] for row in drawn if row["side"] == OURS]
     title = f"Slipstream gives {min(ratios):.2f} to {max(ratios):.2f} times the throughput of llama.cpp's server"
-    model = f"deep Ember, {options.layers} layers, {report.settings['threads']} threads"
+    model = f"{target_name(options)}, {report.settings['threads']} threads"
     built = {"native": "built for this machine", "given": "as given", "generic": "as the wheel of xllamacpp"}
     peer = f"llama.cpp {built[report.settings['peer']['build']]}"
     subtitle = f"Over HTTP, prompts of four kinds, greedy; {model}; {peer}. Medians."
@@ -231,9 +231,9 @@ def draw(report: BenchReport, options: argparse.Namespace) -> None:
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     n_threads = options.threads or core_count()
-    names = ("layers", "rounds", "tokens", "clients", "long_clients", "rows", "peer_openmp")
+    names = ("layers", "shape", "rounds", "tokens", "clients", "long_clients", "rows", "peer_openmp")
     report = BenchReport("peers", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
-    model = gguf_factory.cached(Recipe(n_layers=options.layers))
+    model = target_file(options)
     parts = [part for part in PARTS if part in options.rows]
     turns: list[PeerTurn] = []
     try:
@@ -320,7 +320,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="at once, of long prompts",
     )
-    parser.add_argument("--layers", type=int, default=60, help="layers of the target")
+    add_options(parser)
     parser.add_argument("--threads", type=int, help="threads of both sides; all physical cores if left out")
     parser.add_argument(
         "--peer-openmp",

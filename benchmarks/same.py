@@ -46,6 +46,7 @@ from core.values.engine_options import EngineOptions
 from models.facts.model_facts import read_model
 from models.quantise.plan import make_plan
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, cached, cached_file
+from tools.model_factory.wide_factory import SHAPES, wide_ember
 
 TYPES = ("q8_0", "q4_k", "f16")
 MODELS = tuple(f"{shape}{type_}" for shape in ("", "moe-") for type_ in TYPES)
@@ -100,6 +101,8 @@ def _prompt(place: int) -> str:
 
 def model_file(name: str, n_layers: int | None) -> Path:
     """Return the file of a model, which is made on first use."""
+    if name in SHAPES:
+        return wide_ember(name)
     type_ = name.removeprefix("moe-")
     n_experts, n_used = (_N_EXPERTS, _N_EXPERTS_USED) if name.startswith("moe-") else (0, 0)
     recipe = Recipe(n_layers, None if type_ == "q8_0" else "F16", n_experts, n_used)
@@ -288,7 +291,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="only these")
+    parser.add_argument("--models", nargs="+", choices=(*MODELS, *SHAPES), default=list(MODELS), help="only these")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="only these")
     parser.add_argument("--prompts", type=int, default=200, choices=range(1, 801), metavar="N", help="of all kinds")
     parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")

@@ -33,6 +33,7 @@ from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.load import busy
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
+from benchmarks.target import add_options, target_file
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine.host import core_count
@@ -48,8 +49,6 @@ from core.values.request import Request, SamplingParams
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.estimate.speed.runs import observations, read_runs
-from tools.model_factory import gguf_factory
-from tools.model_factory.gguf_factory import Recipe
 
 CONDITIONS = ("quiet", "after load")
 DRAFTS = ("realistic", "lookups", "random", "none")
@@ -216,7 +215,7 @@ def compare(drafting: TruthSide, plain: TruthSide, turn: TruthTurn) -> list[Trut
 
 def open_sides(draft: str, condition: str, options: argparse.Namespace, n_threads: int) -> tuple[TruthSide, TruthSide]:
     """Load the model for drafting and for plain decoding, beside busy programs if the ``condition`` asks for them."""
-    target = gguf_factory.cached(Recipe(n_layers=options.layers))
+    target = target_file(options)
     plain = EngineOptions(
         str(target), n_slots=max(options.clients), n_ctx=_N_CTX, n_threads=n_threads, speculation="off"
     )
@@ -307,7 +306,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     silence_log()
     n_threads = options.threads or core_count()
-    names = ("layers", "replies", "tokens", "clients", "drafts", "conditions")
+    names = ("layers", "shape", "replies", "tokens", "clients", "drafts", "conditions")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("truth", settings={**settings, "threads": n_threads, "busy_programs": _BUSY_EACH * n_threads})
     probe = probe_machine() if 1 in options.clients else None
@@ -325,7 +324,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS), metavar="N", help="clients at once")
     parser.add_argument("--drafts", nargs="+", choices=DRAFTS, default=list(DRAFTS), help="only these")
     parser.add_argument("--conditions", nargs="+", choices=CONDITIONS, default=list(CONDITIONS), help="only these")
-    parser.add_argument("--layers", type=int, default=60, help="layers of the target")
+    add_options(parser)
     parser.add_argument("--threads", type=int, help="threads of both engines; all physical cores if left out")
     return parser
 

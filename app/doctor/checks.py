@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import platform
-import shutil
 import signal
 import subprocess
 import sys
@@ -80,7 +79,7 @@ def check_workers(workers: Sequence[tuple[str, str]]) -> tuple[tuple[Device, ...
 
 def check_system() -> SystemFacts:
     """Look at machine and programs."""
-    from core.machine.host import this_machine
+    from core.machine.host import nvidia_gpus, this_machine
     from models.estimate.fit.memory import free_memory
 
     machine = this_machine()
@@ -95,7 +94,7 @@ def check_system() -> SystemFacts:
         ram_total=machine.ram,
         ram_free=free_memory(),
         display=_display(),
-        nvidia_gpu=_nvidia_gpu(),
+        nvidia_gpu=next(iter(nvidia_gpus()), None),
     )
 
 
@@ -266,18 +265,6 @@ def _display() -> str | None:
     if sys.platform != "linux":
         return "the desktop"
     return os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY") or None
-
-
-def _nvidia_gpu() -> str | None:
-    command = shutil.which("nvidia-smi")
-    if command is None:
-        return None
-    try:
-        listed = subprocess.run([command, "-L"], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    lines = listed.stdout.strip().splitlines()
-    return lines[0].split(" (UUID")[0] if listed.returncode == 0 and lines else None
 
 
 def _signal_name(number: int) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -48,7 +50,7 @@ def core_count() -> int:
 def cpu_name() -> str:
     """Return the processor's model name, else its architecture."""
     if sys.platform == "darwin":
-        return _first_line(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.machine()
+        return _said(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.machine()
     try:
         return name_in(_CPU_INFO.read_text(encoding="utf-8", errors="replace")) or platform.machine()
     except OSError:
@@ -65,7 +67,7 @@ def name_in(cpu_info: str) -> str | None:
 def last_level_cache() -> int:
     """Return the size of the processor's largest cache in bytes; a typical size if the system gives none."""
     if sys.platform == "darwin":
-        sizes = [_first_line(["sysctl", "-n", name]) for name in ("hw.l3cachesize", "hw.perflevel0.l2cachesize")]
+        sizes = [_said(["sysctl", "-n", name]) for name in ("hw.l3cachesize", "hw.perflevel0.l2cachesize")]
         return max((int(size) for size in sizes if size.isdigit()), default=0) or _USUAL_CACHE
     return max((_cache_size(path) for path in _CACHES.glob("index*/size")), default=0) or _USUAL_CACHE
 
@@ -95,11 +97,18 @@ def _usable_threads() -> int:
     return os.cpu_count() or 1
 
 
-def _first_line(command: list[str]) -> str:
+def _said(command: list[str]) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
-    except OSError:
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
         return ""
+
+
+def nvidia_gpus() -> list[str]:
+    """Return the names of NVIDIA's GPUs as its driver gives them ("NVIDIA H100 80GB HBM3")."""
+    tool = shutil.which("nvidia-smi")
+    listed = _said([tool, "-L"]) if tool else ""
+    return re.findall(r"^GPU \d+: (.+?)(?: \(UUID.*)?$", listed, re.MULTILINE)
 
 
 def busy_seconds() -> float:
@@ -153,6 +162,7 @@ def machine() -> dict[str, Any]:
         "physical_cores": psutil.cpu_count(logical=False),
         "logical_cores": psutil.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
+        "gpus": nvidia_gpus(),
         "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
     }
 

@@ -25,7 +25,7 @@ from app.doctor.report import (
 )
 from app.environment.exit_codes import ExitCode
 from core.machine import bandwidth, known_machine
-from core.machine.host import this_machine
+from core.machine.host import nvidia_gpus, this_machine
 from core.machine.known_machine import MachineProbe, remembered_probe
 from core.values.engine_options import LlamaSystem
 from models.estimate.speed.probe import Probe
@@ -202,3 +202,13 @@ def test_a_running_server_says_how_its_model_was_loaded(monkeypatch: pytest.Monk
         (found,) = checks.check_servers()
         assert expected in render(dataclasses.replace(GOOD, servers=(found,)))
         assert bool(found.setting) == bool(told)
+
+
+def test_the_gpus_are_named_as_their_driver_names_them(monkeypatch, tmp_path):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text('#!/bin/sh\necho "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)"\necho "GPU 1: NVIDIA T4"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert nvidia_gpus() == ["NVIDIA H100 80GB HBM3", "NVIDIA T4"]
+    tool.write_text('#!/bin/sh\necho "NVIDIA-SMI has failed"\nexit 9\n')
+    assert nvidia_gpus() == []

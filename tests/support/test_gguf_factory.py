@@ -14,6 +14,7 @@ from models.gguf.header import read_header
 from tests.support.broken_gguf import UNUSABLE
 from tests.support.llama_probe import Answer, Question, ask
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached, deep_ember
+from tools.model_factory.wide_factory import WideShape, make_wide
 
 # Weighted sums of equal experts and products in other types round differently.
 ROUNDING = {"experts": 0.1, "f16": 0.5}
@@ -49,6 +50,15 @@ def test_the_text_is_embers(recipe):
     n_same = int(differs.argmax()) + 1 if differs.any() else len(differs)
     assert n_same > 20
     np.testing.assert_allclose(made.logits[:n_same, :4096], ember.logits[:n_same], rtol=0, atol=tolerance)
+
+
+def test_a_wide_model_says_what_ember_says_in_its_type(tmp_path):
+    ember = story(cached(Recipe(tensor_type="Q4_0")))
+    shape = WideShape(n_embd=768, n_layers=8, n_ff=2048, n_heads=12, n_kv_heads=4, n_vocab=8192)
+    wide = story(make_wide(tmp_path / "wide.gguf", shape))
+    assert wide.text == ember.text
+    np.testing.assert_allclose(wide.logits[:, :4096], ember.logits, rtol=0, atol=0.3)
+    assert not wide.logits[:, 4096:].any()
 
 
 def test_silent_layers_change_nothing_in_any_type():
