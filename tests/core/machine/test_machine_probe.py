@@ -63,6 +63,17 @@ def test_what_another_version_measured_is_measured_again(tmp_path: Path, program
     assert remembered_probe(tmp_path, HERE) is None
 
 
+def test_a_machine_that_can_use_a_gpu_now_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember_probe(tmp_path, FOUND)
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+    (libraries / "libggml-cuda.so").touch()
+    monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(libraries))
+    assert remembered_probe(tmp_path, HERE) is None
+    remember_probe(tmp_path, FOUND)
+    assert remembered_probe(tmp_path, HERE) == FOUND
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"cpu": "x", "ram": 1, "devices": 5, "timed": []}', "[" * 9999])
 def test_a_damaged_file_counts_as_none(tmp_path: Path, content: str) -> None:
     (tmp_path / PROBE_FILE).write_text(content)
