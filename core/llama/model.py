@@ -48,8 +48,8 @@ class Model:
     ``n_ctx_train`` the context length that it was trained for, in tokens. ``n_embd_out`` are the values of a vector
     that it gives for a token, ``n_scores`` those that its head for ranking gives for a text. ``is_recurrent``: some or
     all layers keep a state that cannot be cut at a position. ``is_offloaded``: layers may be on GPUs, which compute
-    while llama.cpp goes on. ``can_generate``: it has nothing but a decoder, which predicts text. ``chat_template`` is the
-    jinja source in the file; ``rerank_template`` is the text that puts a query and a document together for ranking.
+    while llama.cpp goes on. ``can_generate``: it has nothing but a decoder, which predicts text. ``chat_template`` is
+    the jinja source in the file; ``rerank_template`` is the text that puts a query and a document together for ranking.
     Both may be None.
     """
 
