@@ -240,7 +240,7 @@ class Engine:
             self._piggyback.observe(done, began, ended, draft_seconds)
         if not len(scheduler):
             self._piggyback.stop()
-            self._feedback.flush()
+            self._feedback.stop()
         return events
 
     def _wait_for_work(self) -> None:
@@ -329,7 +329,7 @@ class Engine:
         speculator = self.speculator
         draft_bytes = speculator.take_bytes_read() if speculator is not None else 0
         reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes, now - since)
-        reading.began, reading.ended = began, now
+        reading.began, reading.ended, reading.has_waited = began, now, self.runner.has_waited
         self._committer.commit(done, reading, events, now)
         self.stats.n_sampled += reading.n_sampled
         self._feedback.add(reading)

@@ -29,8 +29,9 @@ class StepReading:
     ``n_sequences`` of them decode. ``decode`` are the seconds of the target's decode, ``seconds`` those since the
     previous step. ``plain`` are the decode seconds of the same step without drafts, predicted by the cost model.
     ``seen`` are the seconds of the same step without drafts, observed in plain steps, ``seen_each`` those of each
-    further token; None if too few were observed. ``began`` and ``ended`` are on the engine's clock. What the step
-    yields is counted when it is committed: ``n_sampled`` tokens, those that end a text too, and drafted tokens.
+    further token; None if too few were observed. ``began`` and ``ended`` are on the engine's clock. ``has_waited``: the
+    step was over when its time was taken, else that of a later step includes the rest of it. What the step yields is
+    counted when it is committed: ``n_sampled`` tokens, those that end a text too, and drafted tokens.
     """
 
     n_rows: int
@@ -45,6 +46,7 @@ class StepReading:
     seen_each: float | None = None
     began: float = 0.0
     ended: float = 0.0
+    has_waited: bool = True
     n_sampled: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
@@ -280,6 +282,8 @@ class StepFeedback:
         self._meter = meter
         self._slots = slots
         self._steps: list[StepReading] = []
+        # Steps that were not over when their time was taken.
+        self._unfinished: list[StepReading] = []
 
     def add(self, step: StepReading) -> None:
         """Add a committed step."""
@@ -298,8 +302,30 @@ class StepFeedback:
         slots = self._slots
         idle_cost, n_idle = 0.0, slots.n_idle
         for step in steps:
-            self.observe(step.n_rows, step.kv, step.decode)
+            self._learn(step)
             self._meter.record(step)
             if n_idle:
                 idle_cost += self._cost.idle_time(step.n_rows, n_idle)
         slots.charge_idle(idle_cost)
+
+    def stop(self) -> None:
+        """Learn from the steps that were added, before a time without steps."""
+        self.flush()
+        self._unfinished.clear()
+
+    def _learn(self, step: StepReading) -> None:
+        """Learn from a step when it is over, and then from those before it, whose times were taken too early.
+
+        They took all of the time together, each its expected share.
+        """
+        self._unfinished.append(step)
+        if not step.has_waited:
+            return
+        steps, self._unfinished = self._unfinished, []
+        if len(steps) == 1:
+            self.observe(step.n_rows, step.kv, step.decode)
+            return
+        expected = [self._cost.time(one.n_rows, one.kv) for one in steps]
+        ratio = sum([one.decode for one in steps]) / sum(expected)
+        for one, seconds in zip(steps, expected, strict=True):
+            self.observe(one.n_rows, one.kv, ratio * seconds)

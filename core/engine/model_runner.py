@@ -27,7 +27,8 @@ class EngineBroken(SlipstreamError):
 class ModelRunner:
     """Fills the batch and decodes it. While the KV cache has no room, it makes room or takes less work.
 
-    ``seconds`` is the time inside ``llama_decode`` since the start, ``n_rows`` the rows given to it.
+    ``seconds`` is the time inside ``llama_decode`` since the start, ``n_rows`` the rows given to it. ``has_waited``:
+    the last batch was over when its time was taken.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class ModelRunner:
         self._images = images
         self.seconds = 0.0
         self.n_rows = 0
+        self.has_waited = True
         self.capacity = context.n_batch
         self._context = context
         self._scheduler = scheduler
@@ -93,6 +95,8 @@ class ModelRunner:
                     batch.add(token, position + offset, slot.id)
         began = self._clock()
         status = self._context.decode(batch)
+        self.has_waited = bool(batch.n_outputs) or not self._context.is_asynchronous
+        # Without outputs a GPU may go on while the next batch is made ready.
         if status is DecodeStatus.OK and batch.n_outputs:
             self._context.synchronize()
         self.seconds += self._clock() - began
@@ -110,6 +114,9 @@ class ModelRunner:
         batch = EmbeddingBatch(embeddings[own], rows.positions[..., own], sequence.slot.id)
         began = self._clock()
         status = self._context.decode(batch, is_causal=images.is_causal)
+        self.has_waited = True
+        if status is DecodeStatus.OK:
+            self._context.synchronize()
         self.seconds += self._clock() - began
         self.n_rows += batch.n_tokens
         return status

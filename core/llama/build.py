@@ -95,6 +95,8 @@ _CHILD, DESCRIBE = "--in-child", "--describe"
 _STARTER = PROGRAM_FOLDER / "models" / "starter" / "ember-q8_0.gguf"
 # Seconds for all checks; they take about one.
 _SECONDS = 120
+# Free memory of a GPU that a tiny model and its driver surely have room in: a full one says nothing of the build.
+_GPU_BYTES = 1 << 30
 # Structures are passed to C by value: sizes of another version would corrupt memory silently.
 _STRUCT_SIZES = {"llama_model_params": 80, "llama_context_params": 160, "llama_batch": 56, "llama_token_data": 12}
 _ADVICE = advice(
@@ -134,13 +136,21 @@ def check_structures() -> None:
 
 
 def check_decode() -> None:
-    """Check that a tiny model computes finite numbers."""
+    """Check that a tiny model computes finite numbers: on the processor, and on GPUs that have room for one."""
+    from core.llama.devices import list_devices
+
+    _decode(n_gpu_layers=0)
+    if any(device.is_gpu and device.free >= _GPU_BYTES for device in list_devices()):
+        _decode(n_gpu_layers=-1)
+
+
+def _decode(n_gpu_layers: int) -> None:
     import numpy as np
 
     from core.llama.context import Batch, Context, ContextOptions, DecodeStatus
     from core.llama.model import Model
 
-    model = Model(str(_STARTER))
+    model = Model(str(_STARTER), n_gpu_layers=n_gpu_layers)
     context = Context(
         model, ContextOptions(n_cells=256, n_sequences=2, n_outputs=2, n_batch=64, n_ubatch=64, n_threads=1)
     )

@@ -171,7 +171,10 @@ class ContextOptions:
 
 
 class Context:
-    """One unified KV cache of ``n_cells`` cells for up to ``n_sequences`` sequences. Owned by one thread."""
+    """One unified KV cache of ``n_cells`` cells for up to ``n_sequences`` sequences. Owned by one thread.
+
+    ``is_asynchronous``: ``decode`` may return before the result is there. ``synchronize`` waits for it.
+    """
 
     def __init__(self, model: Model, options: ContextOptions, target: Context | None = None) -> None:
         """Allocate cache and buffers; raises LoadFailed. A head without own embeddings uses those of ``target``."""
@@ -209,6 +212,7 @@ class Context:
         self.n_ubatch = int(L.llama_n_ubatch(self._context))
         self.n_outputs = n_outputs
         self.flash_attention = options.flash_attention
+        self.is_asynchronous = model.is_offloaded
         self._logits_address = 0
         self._logits = np.empty((0, self.n_vocab), np.float32)
         # Views of the logits by number of rows.
@@ -231,7 +235,7 @@ class Context:
         L.llama_set_n_threads(self._context, self._threads[0], n_threads_batch)
 
     def decode(self, batch: Batch | EmbeddingBatch, *, is_causal: bool = True) -> DecodeStatus:
-        """Evaluate a batch (``llama_decode``). On a GPU it may return before the result is there.
+        """Evaluate a batch (``llama_decode``).
 
         If ``is_causal`` is False, all rows attend to each other, and there may be at most ``n_ubatch`` of them.
         """

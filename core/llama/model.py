@@ -47,9 +47,10 @@ class Model:
     ``description`` is as "llama ?B Q8_0". ``n_bytes`` are those of all tensors, ``n_params`` is the number of weights,
     ``n_ctx_train`` the context length that it was trained for, in tokens. ``n_embd_out`` are the values of a vector
     that it gives for a token, ``n_scores`` those that its head for ranking gives for a text. ``is_recurrent``: some or
-    all layers keep a state that cannot be cut at a position. ``can_generate``: it has nothing but a decoder, which
-    predicts text. ``chat_template`` is the jinja source in the file; ``rerank_template`` is the text that puts a query
-    and a document together for ranking. Both may be None.
+    all layers keep a state that cannot be cut at a position. ``is_offloaded``: layers may be on GPUs, which compute
+    while llama.cpp goes on. ``can_generate``: it has nothing but a decoder, which predicts text. ``chat_template`` is
+    the jinja source in the file; ``rerank_template`` is the text that puts a query and a document together for ranking.
+    Both may be None.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Model:
         if not self._model:
             raise LoadFailed("llama.cpp could not load {path}.", path=path)
         self.vocab: Any = L.llama_model_get_vocab(self._model)
+        self.is_offloaded = n_gpu_layers != 0
         self._read_facts()
 
     def _read_facts(self) -> None:

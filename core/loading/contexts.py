@@ -170,7 +170,7 @@ def measure_context(
         reads,
         make_batch,
         skips_masked=skips_masked,
-        assumed=None if options.calibrates else assumed_steps(reads, is_on_gpu=n_gpu_layers > 0),
+        assumed=None if options.calibrates else assumed_steps(reads, is_on_gpu=n_gpu_layers != 0),
     )
     control = thread_control(context, cost, threads, n_gpu_layers)
     return MeasuredContext(context, cost, options.n_slots, reads, control, target.clock)

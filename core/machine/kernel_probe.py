@@ -180,16 +180,16 @@ N_HEADS, N_KEY_HEADS, HEAD_LENGTH, N_CELLS = 8, 4, 128, 1024
 _MASK_ROWS, _SCALE = 64, 0.1
 
 
-def attentions(kind: int, count: int) -> Nodes:
-    """Return a builder of ``count`` layers of flash attention for one row, to cells of a ``ggml_type``."""
+def attentions(kind: int, count: int, n_cells: int = N_CELLS) -> Nodes:
+    """Return a builder of ``count`` layers of flash attention for one row, to ``n_cells`` of a ``ggml_type``."""
 
     def nodes(scratch: Scratch) -> list[Any]:
         query = scratch.row(HEAD_LENGTH, 1, N_HEADS)
-        mask = scratch.row(N_CELLS, _MASK_ROWS, kind=F16)
+        mask = scratch.row(n_cells, _MASK_ROWS, kind=F16)
 
         def cells() -> Any:
             # The heads of a cell are adjacent in memory.
-            return permute(scratch.values, scratch.matrix(kind, HEAD_LENGTH, N_KEY_HEADS, N_CELLS), 0, 2, 1, 3)
+            return permute(scratch.values, scratch.matrix(kind, HEAD_LENGTH, N_KEY_HEADS, n_cells), 0, 2, 1, 3)
 
         return [attention(scratch.values, query, cells(), cells(), mask, _SCALE, 0.0, 0.0) for _ in range(count)]
 
@@ -201,8 +201,10 @@ PROBED = (
     "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_XXS", "MXFP4",
 )  # fmt: skip
 PROBED_CACHES = ("F16", "Q8_0", "Q4_0")
-# Width of the square matrices, as in a small model.
+# Width of the square matrices, as in a small model. A GPU would start kernels for most of the time: the time of a start
+# is measured apart. So its matrices are those of a large model, and its attention is to a long text.
 _WIDTH = 2048
+_GPU_WIDTH, _GPU_CELLS = 8192, 16_384
 # Operations for the time of one node, and rows for the cost of a further row.
 _NODES, _FEW_ROWS = 512, 5
 # The cache size is searched with matrices of 4 MB, in steps of half a power of two, up to half a gigabyte. It matters
@@ -267,6 +269,10 @@ def cache_size(rates: Mapping[int, float]) -> float:
 class _Bench(OpTimer):
     """The measurements of one device."""
 
+    @property
+    def _width(self) -> int:
+        return _GPU_WIDTH if self.is_gpu else _WIDTH
+
     def probe(self, n_bytes: int, cache: float) -> Probe:
         """Measure everything once; with a ``cache`` size, also matrices that fit into it."""
         rates = {name: self.matrix_rate(BY_NAME[name.lower()], n_bytes) for name in PROBED}
@@ -293,7 +299,7 @@ class _Bench(OpTimer):
         for buffer in (*self.reordering, self.plain):
             seconds = self._matrices(kind, n_bytes, 1, buffer)
             if seconds is not None:
-                return _count(kind, n_bytes) * kind.bytes_for(_WIDTH * _WIDTH) / seconds
+                return self._count(kind, n_bytes) * kind.bytes_for(self._width**2) / seconds
         return None
 
     def row_cost(self, n_bytes: int) -> float:
@@ -303,11 +309,13 @@ class _Bench(OpTimer):
         return max(few / one - 1.0, 0.0) / (_FEW_ROWS - 1) if one and few else 1.0
 
     def cache_rate(self, kind: GgmlType, n_bytes: int) -> float | None:
-        """Return bytes per second of attention; shared keys count once for each head, as the CPU reads them."""
-        pair = 2 * kind.bytes_for(HEAD_LENGTH * N_CELLS * N_KEY_HEADS)
+        """Return bytes per second of attention. A CPU reads shared keys for each head, a GPU once."""
+        n_cells = _GPU_CELLS if self.is_gpu else N_CELLS
+        pair = 2 * kind.bytes_for(HEAD_LENGTH * n_cells * N_KEY_HEADS)
         count = max(1, n_bytes // pair)
-        seconds = self.time(attentions(kind.id, count), self.plain)
-        return count * pair * (N_HEADS // N_KEY_HEADS) / seconds if seconds else None
+        seconds = self.time(attentions(kind.id, count, n_cells), self.plain)
+        n_reads = count if self.is_gpu else count * (N_HEADS // N_KEY_HEADS)
+        return n_reads * pair / seconds if seconds else None
 
     def node_seconds(self) -> float:
         """Return the seconds of one of many tiny operations that depend on each other."""
@@ -321,20 +329,20 @@ class _Bench(OpTimer):
         return (self.time(nodes, self.plain) or 0.0) / _NODES
 
     def _matrices(self, kind: GgmlType, n_bytes: int, n_rows: int, buffer: Any) -> float | None:
-        return self.time(matrices(kind.id, _WIDTH, _count(kind, n_bytes), n_rows), buffer)
+        return self.time(matrices(kind.id, self._width, self._count(kind, n_bytes), n_rows), buffer)
+
+    def _count(self, kind: GgmlType, n_bytes: int) -> int:
+        return max(1, n_bytes // kind.bytes_for(self._width**2))
 
 
 def _known(rates: dict[str, float | None]) -> dict[str, float]:
     return {name: rate for name, rate in rates.items() if rate is not None}
 
 
-def _count(kind: GgmlType, n_bytes: int) -> int:
-    return max(1, n_bytes // kind.bytes_for(_WIDTH * _WIDTH))
-
-
 # -- the process of a probe ---------------------------------------------------------------------------------------
 
-# Bytes of a working set: twice the cache within these bounds, and an eighth of the free memory at most.
+# Bytes of a working set: twice a processor's cache within these bounds, and an eighth of the free memory at most. The
+# caches of GPUs are not known, and some have more than 100 MB.
 _SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 29, 8
 _CACHES = 2  # times the last-level cache, so that nothing is found in it
 # malloc.h: M_MMAP_MAX is -4, M_TRIM_THRESHOLD -1. No block is a mapping of its own, and none goes back to the system.
@@ -348,7 +356,8 @@ def _measure_here() -> MachineProbe:
         if not is_cpu and not device.is_gpu:
             continue
         free = free_memory() if is_cpu else device.free
-        n_bytes = min(max(_SMALLEST_SET, _CACHES * last_level_cache()), _LARGEST_SET, free // _SHARE_OF_FREE)
+        enough = max(_SMALLEST_SET, _CACHES * last_level_cache()) if is_cpu else _LARGEST_SET
+        n_bytes = min(enough, _LARGEST_SET, free // _SHARE_OF_FREE)
         result = probe(device, n_threads=core_count(), n_bytes=n_bytes)
         if result is not None:
             found[device.name] = result

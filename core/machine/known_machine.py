@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from core.llama.build import gpu_backends
 from core.machine import bandwidth
 from core.machine.host import Host, OtherPrograms, core_count, cpu_name, others_are_busy, this_machine
 from core.process.child_process import run_module
@@ -167,8 +168,8 @@ def as_dict(found: MachineProbe) -> dict[str, Any]:
 
 
 def _probing_program() -> str:
-    """Return the version of the program that measures: other kernels have other rates."""
-    return f"{_PROBE_FORMAT}, llama-cpp-python {version('llama-cpp-python')}"
+    """Return the version of the program that measures, and its kinds of GPUs: other kernels have other rates."""
+    return ", ".join((f"{_PROBE_FORMAT}", f"llama-cpp-python {version('llama-cpp-python')}", *gpu_backends()))
 
 
 def _probe_in(fields: Any) -> MachineProbe | None:

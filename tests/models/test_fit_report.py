@@ -73,6 +73,15 @@ def test_a_gpu_gets_what_fits_unless_it_is_slow():
     assert more.use() > 0.95
 
 
+def test_a_gpu_that_was_not_measured_yet_is_used_although_the_processor_was():
+    facts = larger(FACTS, 100)
+    judgement = fit_report(facts, machine(8 * GB, rate=25e9, gpu_rate=None))
+    assert judgement.plan.setting.n_gpu_layers == 7
+    assert judgement.speed is None
+    setting = fit_report(facts, machine(int(0.6 * GB), rate=25e9, gpu_rate=None)).plan.setting
+    assert 0 < setting.n_gpu_layers < 7
+
+
 def test_experts_stay_on_the_processor_where_a_gpu_has_no_room_for_them():
     facts = larger(MOE, 200)
     judgement = fit_report(facts, machine(3 * GB))

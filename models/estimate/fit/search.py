@@ -10,7 +10,7 @@ Fit reports and loads both take their plans from here, so a model is loaded as i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from models.estimate.fit.memory import ONE_REQUEST, USABLE_SHARE, EngineShape
@@ -83,7 +83,8 @@ def _best(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> PlacementP
             plans = [plan for plan in _plans(facts, machine, wanted, kv_type, n_ctx) if fits(plan)]
             if not plans:
                 continue
-            best = max(plans, key=lambda plan: _merit(facts, machine, plan))
+            merits = _merits(facts, machine, plans)
+            best = plans[merits.index(max(merits))]
             if chosen is None or _is_worth_it(facts, machine, best, chosen):
                 chosen = best
             if any((plan.setting.n_gpu_layers, plan.setting.n_cpu_moe) == whole for plan in plans):
@@ -193,12 +194,17 @@ def most_possible(limit: int, is_possible: Callable[[int], bool]) -> int:
     return low
 
 
-def _merit(facts: ModelFacts, machine: Machine, plan: PlacementPlan) -> tuple[float, int]:
-    seconds = seconds_of(facts, machine, plan, plan.setting.n_ctx)
-    on_gpus = sum(need.weights for need in plan.needs[1:])
-    return (1.0 / seconds if seconds else 0.0), on_gpus
+def _merits(facts: ModelFacts, machine: Machine, plans: Sequence[PlacementPlan]) -> list[tuple[float, int]]:
+    """Return what is to be as high as possible, for each plan: tokens per second, and bytes on GPUs.
+
+    Speeds count only if that of every plan is known: a GPU that was not measured yet is not slower than a processor
+    that was.
+    """
+    seconds = [seconds_of(facts, machine, plan, plan.setting.n_ctx) for plan in plans]
+    on_gpus = [sum(need.weights for need in plan.needs[1:]) for plan in plans]
+    return [(1.0 / each if each and all(seconds) else 0.0, n) for each, n in zip(seconds, on_gpus, strict=True)]
 
 
 def _is_worth_it(facts: ModelFacts, machine: Machine, coarser: PlacementPlan, finer: PlacementPlan) -> bool:
-    (rate, on_gpus), (rate_now, on_gpus_now) = _merit(facts, machine, coarser), _merit(facts, machine, finer)
+    (rate, on_gpus), (rate_now, on_gpus_now) = _merits(facts, machine, (coarser, finer))
     return rate > _WORTH_COARSER * rate_now if rate_now else on_gpus > _WORTH_COARSER * on_gpus_now

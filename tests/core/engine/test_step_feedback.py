@@ -43,11 +43,12 @@ class Watched:
         self.feedback = StepFeedback(self.cost, lambda *step: self.seen.append(step), self.meter, self.slots)
         self.now, self.step = 0.0, seconds
 
-    def enter(self, n_rows: int = 1, n_prefill: int = 0, n_sequences: int = 1) -> None:
+    def enter(self, n_rows: int = 1, n_prefill: int = 0, n_sequences: int = 1, *, has_waited: bool = True) -> None:
         reading = StepReading(
             n_rows, n_prefill, n_sequences, n_rows * (1 + len(self.seen)), 1_000, self.step, self.step, self.step
         )
         reading.began, reading.ended, reading.n_sampled = self.now, self.now + self.step, 1
+        reading.has_waited = has_waited
         self.feedback.add(reading)
         self.now += self.step
 
@@ -82,6 +83,23 @@ def test_steps_with_drafts_or_prompts_are_learnt_from_at_once_behind_those_befor
     assert [rows for rows, _, _ in watched.seen] == [1, n_rows]
     watched.feedback.flush()
     assert len(watched.seen) == 2, "each once"
+
+
+def test_steps_that_a_gpu_has_not_ended_share_the_time_until_it_has() -> None:
+    watched = Watched()
+    watched.step = 0.001
+    for _ in range(2):
+        watched.enter(64, 64, 0, has_waited=False)
+    watched.feedback.flush()
+    assert watched.seen == []
+    watched.step = 0.022
+    watched.enter(64, 64, 0)
+    assert [seconds for _, _, seconds in watched.seen] == pytest.approx([0.008] * 3)
+    watched.enter(64, 64, 0, has_waited=False)
+    watched.feedback.stop()
+    watched.enter(64, 64, 0)
+    assert len(watched.seen) == 4, "nobody waited for the end of the one before"
+    assert watched.seen[-1][2] == 0.022
 
 
 def test_what_idle_texts_cost_is_charged_for_all_steps() -> None:

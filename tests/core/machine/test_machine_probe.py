@@ -12,7 +12,7 @@ import pytest
 from core.llama.devices import list_devices
 from core.machine import kernel_probe
 from core.machine.host import this_machine
-from core.machine.kernel_probe import PROBED, cache_size, probe
+from core.machine.kernel_probe import PROBED, OpTimer, cache_size, probe
 from core.machine.known_machine import (
     CPU,
     PROBE_FILE,
@@ -21,6 +21,7 @@ from core.machine.known_machine import (
     remember_probe,
     remembered_probe,
 )
+from core.values.engine_options import Device
 from models.estimate.speed.probe import Probe
 
 HERE = this_machine()
@@ -35,6 +36,18 @@ def test_every_type_is_multiplied_and_attention_reads_every_cache() -> None:
     assert set(found.cached) == {"F16", "Q8_0", "Q4_0"}
     assert all(rate > 1e7 for rate in [*found.weights.values(), *found.cached.values()])
     assert 0 < found.node < 0.01
+
+
+def test_a_gpu_reads_more_than_its_cache_holds_and_shared_keys_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_in = Device(CPU, "a processor that stands in", "gpu", free=8 << 30, total=8 << 30)
+    monkeypatch.setattr(kernel_probe, "list_devices", lambda: (stand_in,))
+    # Where everything takes a second, rates are the bytes that are read.
+    monkeypatch.setattr(OpTimer, "time", lambda self, nodes, buffer: 1.0)
+    assert kernel_probe.main() == 0
+    found = json.loads(capsys.readouterr().out)["devices"][CPU]
+    assert all(1 << 28 <= n_bytes <= 1 << 29 for n_bytes in [*found["weights"].values(), *found["cached"].values()])
 
 
 def test_a_device_that_is_not_there_has_no_probe() -> None:
@@ -61,6 +74,17 @@ def test_what_another_version_measured_is_measured_again(tmp_path: Path, program
     del fields["program"]
     (tmp_path / PROBE_FILE).write_text(json.dumps(fields | ({"program": program} if program else {})))
     assert remembered_probe(tmp_path, HERE) is None
+
+
+def test_a_machine_that_can_use_a_gpu_now_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember_probe(tmp_path, FOUND)
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+    (libraries / "libggml-cuda.so").touch()
+    monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(libraries))
+    assert remembered_probe(tmp_path, HERE) is None
+    remember_probe(tmp_path, FOUND)
+    assert remembered_probe(tmp_path, HERE) == FOUND
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"cpu": "x", "ram": 1, "devices": 5, "timed": []}', "[" * 9999])

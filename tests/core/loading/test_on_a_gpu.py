@@ -1,0 +1,61 @@
+"""A model on a device that computes while llama.cpp goes on, as a GPU does: here one that a worker lends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from core.llama.devices import can_use_rpc
+from tests.support.lending import TOKEN, TestWorker
+from tools.model_factory.gguf_factory import EMBER
+
+pytestmark = pytest.mark.skipif(not can_use_rpc(), reason="this build of llama.cpp lacks RPC over sockets")
+
+# In a process of its own: ggml never forgets a server.
+LOADING = """
+import json, sys
+from core.loading.load_engine import load_engine
+from core.values.engine_options import EngineOptions
+from tests.support.engines import complete
+model, worker, token = sys.argv[1:]
+options = EngineOptions(
+    model, n_ctx=512, n_ubatch=64, calibrates=False, devices=(worker,), worker_tokens=((worker, token),)
+)
+engine, loaded = load_engine(options, cache_folder=None)
+found = {"n_gpu_layers": loaded.n_gpu_layers, "assumed": engine.cost.time(8) / engine.cost.time(1)}
+learnt = []
+observe = engine.cost.observe
+def noted(rows, kv, seconds):
+    learnt.append((rows, seconds / engine.cost.time(rows, kv)))
+    observe(rows, kv, seconds)
+engine._feedback.observe = noted
+complete(engine, "Once upon a time there was a fox. " * 20, max_tokens=1)
+print(json.dumps(found | {"learnt": learnt}))
+"""
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    worker = TestWorker()
+    try:
+        command = [sys.executable, "-c", LOADING, str(EMBER), worker.address, TOKEN]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    finally:
+        worker.close()
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def test_rows_are_assumed_to_be_nearly_free(found: dict[str, Any]) -> None:
+    assert found["n_gpu_layers"] == 7
+    assert 1.0 <= found["assumed"] < 1.1
+
+
+def test_a_part_of_a_prompt_counts_for_the_time_that_it_takes_and_not_until_it_is_sent(found: dict[str, Any]) -> None:
+    ratios = [ratio for _, ratio in found["learnt"]]
+    assert len(ratios) == 3
+    assert max(ratios) < 3 * min(ratios)
