@@ -32,10 +32,9 @@ from benchmarks import plots, prompts
 from benchmarks.http_load import LoadRun, run_load
 from benchmarks.peer_server import PeerBinary, PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from benchmarks.target import add_options, target_file, target_name
+from benchmarks.target import add_options, draft_file, target_file, target_name
 from core.machine.host import core_count
 from core.process.child_process import WAITING
-from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 PARTS = ("plain", "drafted", "prompts", "beside")
 CLIENTS = (1, 2, 4, 8, 16)
@@ -271,7 +270,7 @@ def _measure_http(
     turns: list[PeerTurn],
 ) -> None:
     """Load the servers of a part and add its turns; add the peer's description to ``report``."""
-    draft = str(EMBER_DRAFT) if part == "drafted" else None
+    draft = str(draft_file(options)) if part == "drafted" else None
     n_slots = max(case.n_clients for case in cases(part, options))
     n_ctx = _LONG_N_CTX if part == "prompts" else _N_CTX
     path = peer.path if peer is not None else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tools.model_factory.gguf_factory import Recipe, cached
-from tools.model_factory.wide_factory import SHAPES, wide_ember
+from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, cached
+from tools.model_factory.wide_factory import SHAPES, wide_draft, wide_ember
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +18,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def target_file(options: argparse.Namespace) -> Path:
     """Return the file of the target, which is made on first use."""
     return wide_ember(options.shape) if options.shape else cached(Recipe(n_layers=options.layers))
+
+
+def draft_file(options: argparse.Namespace) -> Path:
+    """Return the file of a draft model for the target, which is made on first use."""
+    return wide_draft() if options.shape else EMBER_DRAFT
 
 
 def target_name(options: argparse.Namespace) -> str:

@@ -33,7 +33,7 @@ from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.load import busy
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
-from benchmarks.target import add_options, target_file
+from benchmarks.target import add_options, draft_file, target_file
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine.host import core_count
@@ -219,7 +219,7 @@ def open_sides(draft: str, condition: str, options: argparse.Namespace, n_thread
     plain = EngineOptions(
         str(target), n_slots=max(options.clients), n_ctx=_N_CTX, n_threads=n_threads, speculation="off"
     )
-    path = draft_path(draft) if draft in ("realistic", "random") else None
+    path = draft_path(draft, draft_file(options)) if draft in ("realistic", "random") else None
     speculation: Speculation = "off" if draft == "none" else "auto"
     drafting = replace(plain, speculation=speculation, draft_path=str(path) if path else None)
     with busy(_BUSY_EACH * n_threads) if condition == "after load" else nullcontext():

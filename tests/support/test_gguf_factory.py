@@ -52,9 +52,10 @@ def test_the_text_is_embers(recipe):
     np.testing.assert_allclose(made.logits[:n_same, :4096], ember.logits[:n_same], rtol=0, atol=tolerance)
 
 
-def test_a_wide_model_says_what_ember_says_in_its_type(tmp_path):
-    ember = story(cached(Recipe(tensor_type="Q4_0")))
-    shape = WideShape(n_embd=768, n_layers=8, n_ff=2048, n_heads=12, n_kv_heads=4, n_vocab=8192)
+@pytest.mark.parametrize("source", [EMBER, EMBER_DRAFT])
+def test_a_wide_model_says_what_its_source_says_in_its_type(tmp_path, source):
+    ember = story(cached(Recipe(tensor_type="Q4_0", source=source)))
+    shape = WideShape(n_embd=768, n_layers=8, n_ff=2048, n_heads=12, n_kv_heads=3, n_vocab=8192, source=source)
     wide = story(make_wide(tmp_path / "wide.gguf", shape))
     assert wide.text == ember.text
     np.testing.assert_allclose(wide.logits[:, :4096], ember.logits, rtol=0, atol=0.3)

@@ -9,24 +9,35 @@ import functools
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
 
-from tools.model_factory.gguf_factory import EMBER, MetadataEntry, Tensor, cached_file, metadata_of, reader_of, write
+from tools.model_factory.gguf_factory import (
+    EMBER,
+    EMBER_DRAFT,
+    MetadataEntry,
+    Tensor,
+    cached_file,
+    metadata_of,
+    reader_of,
+    write,
+)
 
 _TYPE = gguf.GGMLQuantizationType.Q4_0
 _BLOCK, _BLOCK_BYTES = gguf.GGML_QUANT_SIZES[_TYPE]
 _HEAD_SIZE = 64
 # Blocks of noise, of which a matrix takes as many copies as it needs.
 _N_NOISE = 1 << 20
-# Ember has two heads for each head of keys and values; a wide model has more, and only the first two count.
-_EMBER_GROUP = 2
 
 
 @dataclass(frozen=True)
 class WideShape:
-    """The sizes of a model: hidden size, layers, feed-forward size, heads, heads of keys and values, vocabulary."""
+    """The sizes of a model: hidden size, layers, feed-forward size, heads, heads of keys and values, vocabulary.
+
+    At least as many heads share keys and values as in ``source``, whose text it has.
+    """
 
     n_embd: int
     n_layers: int
@@ -34,13 +45,15 @@ class WideShape:
     n_heads: int
     n_kv_heads: int
     n_vocab: int
+    source: Path = EMBER
 
 
-# As Llama 3.2 1B and Llama 3.1 8B, but for heads of 64 values, as Ember has them.
+# As Llama 3.2 1B and Llama 3.1 8B, but for heads of 64 values, as Ember has them, and a draft model for them.
 SHAPES = {
     "1b": WideShape(2048, 16, 8192, 32, 8, 128_256),
     "8b": WideShape(4096, 32, 14_336, 64, 16, 128_256),
 }
+DRAFT_SHAPE = WideShape(1024, 12, 4096, 16, 4, 128_256, EMBER_DRAFT)
 
 
 def wide_ember(name: str) -> Path:
@@ -48,9 +61,14 @@ def wide_ember(name: str) -> Path:
     return cached_file(f"ember-{name}-q4_0.gguf", lambda path: make_wide(path, SHAPES[name]))
 
 
+def wide_draft() -> Path:
+    """Return Ember-draft as large as a draft model for them; it is made on first use."""
+    return cached_file("ember-wide-draft-q4_0.gguf", lambda path: make_wide(path, DRAFT_SHAPE))
+
+
 def make_wide(path: Path, shape: WideShape) -> Path:
-    """Write Ember in a shape."""
-    reader = reader_of(EMBER)
+    """Write a shape's source in that shape."""
+    reader = reader_of(shape.source)
     own = {tensor.name: tensor for tensor in reader.tensors}
     width = int(own["output_norm.weight"].shape[0])
     tensors = [
@@ -106,12 +124,12 @@ def _matrix(
         if part == "attn_output":
             assert shape is not None
             # Heads that share keys and values with Ember's own say something too: nothing may listen to them.
-            for place, column in _heads(own.shape[1] * _BLOCK // _HEAD_SIZE, shape):
+            for place, column in _heads(own.shape[1] * _BLOCK // _HEAD_SIZE, shape, _BLOCK):
                 blocks[: len(own), column] = own[:, place]
         elif part == "attn_q":
             assert shape is not None
             _fill(blocks[:, own.shape[1] :])
-            for place, row in _heads(len(own) // _HEAD_SIZE, shape, unit=1):
+            for place, row in _heads(len(own) // _HEAD_SIZE, shape, 1):
                 blocks[row, : own.shape[1]] = own[place]
         else:
             if name != "token_embd.weight":
@@ -122,11 +140,16 @@ def _matrix(
     return Tensor(name, _TYPE, size, data)
 
 
-def _heads(n_heads: int, shape: WideShape, unit: int = _BLOCK) -> list[tuple[slice, slice]]:
-    """Return where the values of each of Ember's heads are, and where they go, in blocks of ``unit`` values."""
+def _heads(n_heads: int, shape: WideShape, unit: int) -> list[tuple[slice, slice]]:
+    """Return where the values of each head of the source are, and where they go, in blocks of ``unit`` values."""
     n, group = _HEAD_SIZE // unit, shape.n_heads // shape.n_kv_heads
-    places = [head // _EMBER_GROUP * group + head % _EMBER_GROUP for head in range(n_heads)]
+    own_group = n_heads // int(_value(shape.source, "llama.attention.head_count_kv"))
+    places = [head // own_group * group + head % own_group for head in range(n_heads)]
     return [(slice(head * n, head * n + n), slice(to * n, to * n + n)) for head, to in enumerate(places)]
+
+
+def _value(source: Path, key: str) -> Any:
+    return next(entry.value for entry in metadata_of(source) if entry.key == key)
 
 
 def _silent(name: str, size: tuple[int, int]) -> Tensor:
@@ -158,7 +181,7 @@ def _metadata(shape: WideShape, width: int) -> list[MetadataEntry]:
         "llama.attention.head_count": shape.n_heads,
         "llama.attention.head_count_kv": shape.n_kv_heads,
     }
-    entries = metadata_of(EMBER, shape.n_vocab)
+    entries = metadata_of(shape.source, shape.n_vocab)
     epsilon = "llama.attention.layer_norm_rms_epsilon"
     return [
         replace(entry, value=entry.value * width / shape.n_embd)
