@@ -48,6 +48,7 @@ class ModelRunner:
         self._context = context
         self._scheduler = scheduler
         self._finisher = finisher
+        self._has_heads = finisher.speculator is not None and finisher.speculator.has_heads
         self._clock = clock
         self._batch = Batch(context.n_batch)
         self._n_failures = 0
@@ -95,9 +96,10 @@ class ModelRunner:
                     batch.add(token, position + offset, slot.id)
         began = self._clock()
         status = self._context.decode(batch)
-        self.has_waited = bool(batch.n_outputs) or not self._context.is_asynchronous
-        # Without outputs a GPU may go on while the next batch is made ready.
-        if status is DecodeStatus.OK and batch.n_outputs:
+        # Without outputs a GPU may go on while the next batch is made ready, unless heads read the states of all rows.
+        waits = bool(batch.n_outputs) or self._has_heads
+        self.has_waited = waits or not self._context.is_asynchronous
+        if status is DecodeStatus.OK and waits:
             self._context.synchronize()
         self.seconds += self._clock() - began
         self.n_rows += batch.n_tokens

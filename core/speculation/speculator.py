@@ -109,6 +109,11 @@ class Speculator:
         self._search, self._decision = OwnTime(), OwnTime()
 
     @property
+    def has_heads(self) -> bool:
+        """True where proposers read the target's hidden states after each step."""
+        return bool(self._observers)
+
+    @property
     def draft_model(self) -> DraftModelProposer | None:
         """The small model among the proposers, where there is one."""
         return next((proposer for proposer in self.paid if isinstance(proposer, DraftModelProposer)), None)

@@ -11,13 +11,14 @@ import pytest
 
 from core.llama.devices import can_use_rpc
 from tests.support.lending import TOKEN, TestWorker
+from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER
 
 pytestmark = pytest.mark.skipif(not can_use_rpc(), reason="this build of llama.cpp lacks RPC over sockets")
 
 # In a process of its own: ggml never forgets a server.
 LOADING = """
-import json, sys
+import json, sys, time
 from core.loading.load_engine import load_engine
 from core.values.engine_options import EngineOptions
 from tests.support.engines import complete
@@ -30,19 +31,21 @@ found = {"n_gpu_layers": loaded.n_gpu_layers, "assumed": engine.cost.time(8) / e
 learnt = []
 observe = engine.cost.observe
 def noted(rows, kv, seconds):
-    learnt.append((rows, seconds / engine.cost.time(rows, kv)))
+    learnt.append((seconds, seconds / engine.cost.time(rows, kv)))
     observe(rows, kv, seconds)
 engine._feedback.observe = noted
+began = time.perf_counter()
 complete(engine, "Once upon a time there was a fox. " * 20, max_tokens=1)
-print(json.dumps(found | {"learnt": learnt}))
+print(json.dumps(found | {"learnt": learnt, "seconds": time.perf_counter() - began}))
 """
 
 
-@pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+@pytest.fixture(scope="module", params=["plain", "with heads"])
+def found(request: pytest.FixtureRequest) -> dict[str, Any]:
+    model = EMBER if request.param == "plain" else head_factory.cached_mtp_counter(16)
     worker = TestWorker()
     try:
-        command = [sys.executable, "-c", LOADING, str(EMBER), worker.address, TOKEN]
+        command = [sys.executable, "-c", LOADING, str(model), worker.address, TOKEN]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     finally:
         worker.close()
@@ -51,11 +54,12 @@ def found() -> dict[str, Any]:
 
 
 def test_rows_are_assumed_to_be_nearly_free(found: dict[str, Any]) -> None:
-    assert found["n_gpu_layers"] == 7
+    assert found["n_gpu_layers"] > 0
     assert 1.0 <= found["assumed"] < 1.1
 
 
 def test_a_part_of_a_prompt_counts_for_the_time_that_it_takes_and_not_until_it_is_sent(found: dict[str, Any]) -> None:
-    ratios = [ratio for _, ratio in found["learnt"]]
+    seconds, ratios = zip(*found["learnt"], strict=True)
     assert len(ratios) == 3
-    assert max(ratios) < 3 * min(ratios)
+    assert max(ratios) < 20 * min(ratios)
+    assert 0.5 * found["seconds"] < sum(seconds) <= found["seconds"]
