@@ -27,6 +27,31 @@ def _joined(values: Any, by: str = " / ") -> str:
     return by.join(f"{value:.2f}" for value in values)
 
 
+def _quoted_of_a_gpu() -> Iterator[tuple[str, str]]:
+    plain, drafted = (_rows("gpu/peers", mode=mode, side="slipstream") for mode in ("plain", "drafted"))
+    for values in ([row["vs_peer"] for row in plain], [row["vs_best"] for row in drafted]):
+        yield "README.md", _joined(values)
+        yield MEASURED, _joined(values)
+    summary = _result("gpu/peers")["summary"]
+    yield MEASURED, f"{summary['vs_peer_ttft_max']:.2f}; {summary['vs_peer_best_ttft_max']:.2f}"
+    engine = _result("gpu/engine")["summary"]
+    yield MEASURED, f"{engine['engine_vs_bare_min']:.2f}"
+    yield MEASURED, _joined(row["http_vs_engine"] for row in _rows("gpu/engine", model="deep") if "clients" in row)
+    draft = {(row["kind"], row["way"]): row for row in _result("gpu/draft")["rows"]}
+    kinds = ("story", "code", "rename", "copy")
+    yield MEASURED, _joined(draft[kind, "auto"]["vs_plain"] for kind in kinds)
+    fixed = (
+        max(row["vs_plain"] for (kind, way), row in draft.items() if kind == one and "depth" in way) for one in kinds
+    )
+    alone = (draft[kind, "adaptive"]["vs_plain"] for kind in kinds)
+    yield MEASURED, "; ".join(f"{way:.2f} / {best:.2f}" for way, best in zip(alone, fixed, strict=True))
+    worst = _result("gpu/draft")["summary"]["draft_vs_plain_min"]
+    yield "README.md", f"and at {worst:.2f} on a GPU"
+    same = _result("gpu/same")["summary"]
+    yield MEASURED, " / ".join(f"{same[name]:.3f}" for name in same if name.startswith("same_"))
+    yield MEASURED, " / ".join(f"{same[name]:.3f}" for name in ("peer_alone_again", "peer_in_company"))
+
+
 def _quoted() -> Iterator[tuple[str, str]]:
     """Each page with what it quotes, as the files have it now."""
     peers = {mode: _rows("peers", mode=mode, side="slipstream") for mode in ("plain", "drafted")}
@@ -51,6 +76,8 @@ def _quoted() -> Iterator[tuple[str, str]]:
     yield MEASURED, f"{truth['speedup_error_p50']:.0%} / {truth['speedup_error_p90']:.0%} off".replace("%", " %")
     lanes = [_rows("lanes", way=way, measure="fast lane")[0]["itl_ratio"] for way in ("plain", "drafted")]
     yield MEASURED, f"{lanes[0]:.2f}, with drafts {lanes[1]:.2f}"
+
+    yield from _quoted_of_a_gpu()
 
     cache = {row["what"]: row for row in _result("cache")["rows"]}
     yield MEASURED, _joined(cache[what]["ratio"] for what in ("second_turn", "shared_prefix", "restart"))
