@@ -9,12 +9,13 @@ from typing import Any, NoReturn
 
 import pytest
 
-from core.cost.calibration import assumed_steps, calibrate, plausible
+from core.cost.calibration import assumed_steps, calibrate, cost_model_of, plausible
 from core.cost.cost_model import CostModel, ReadCost
 from core.engine.engine import Engine
 from core.llama.context import Batch, Context, DecodeStatus
 from core.loading.load_engine import load_engine
 from core.machine.host import core_count
+from core.machine.known_machine import Measurements
 from core.values.engine_options import EngineOptions
 from core.values.messages import LoadedModel
 from core.values.request import SamplingParams
@@ -62,7 +63,9 @@ def test_texts_that_a_kernel_passes_over_are_worth_keeping_and_others_are_not() 
             assert engine.cost.idle_time(1, 10_000) == pytest.approx(share * own, rel=0.01)
 
 
-def test_short_steps_are_measured_as_drafts_find_them_between_steps_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def widths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of each step."""
     widths: list[int] = []
     decode = Context.decode
 
@@ -70,11 +73,27 @@ def test_short_steps_are_measured_as_drafts_find_them_between_steps_of_one_row(m
         widths.append(batch.n_tokens)
         return decode(self, batch)
 
+    monkeypatch.setattr(Context, "decode", noted)
+    return widths
+
+
+def test_short_steps_are_measured_as_drafts_find_them_between_steps_of_one_row(widths: list[int]) -> None:
     with open_engine(n_ctx=512, speculation="off") as engine:
-        monkeypatch.setattr(Context, "decode", noted)
+        widths.clear()
         calibrate(engine.context, 512)
     assert widths.count(4) >= 3
     assert not any(1 < before == width <= 8 for before, width in pairwise(widths))
+
+
+@pytest.mark.parametrize(("is_on_gpu", "n_each"), [(False, 1), (True, 3)])
+def test_a_gpu_takes_the_usual_widths_until_it_has_recorded_them(
+    is_on_gpu: bool, n_each: int, widths: list[int]
+) -> None:
+    with open_engine(n_ctx=512, speculation="off") as engine:
+        engine.context.is_asynchronous = is_on_gpu
+        widths.clear()
+        cost_model_of(engine.context, 512, Measurements(None), "a key", DENSE)
+    assert widths[-6 * n_each :] == [width for width in range(2, 8) for _ in range(n_each)]
 
 
 DENSE = ReadCost.of(read_model(EMBER), "f16")
