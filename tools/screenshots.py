@@ -29,7 +29,7 @@ from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout
 
-from app.client.discovery import announce
+from app.client.discovery import enlist
 from app.client.server_process import new_api_key, serve_command, serve_environment
 from core.values.messages import Bottleneck, Snapshot
 from models.catalog.catalog import STARTER_FOLDER
@@ -1039,7 +1039,7 @@ def _settings_name_the_draft(stage: Stage, page: LibraryPage) -> None:
 def _test_waits(stage: Stage, page: LibraryPage) -> None:
     card = page.models.details.partners
     stage.server.n_active = 1
-    announce(host="127.0.0.1", port=int(stage.server.url.rpartition(":")[2]), api_key=None, model=None)
+    enlist(host="127.0.0.1", port=int(stage.server.url.rpartition(":")[2]), api_key=None, model=None)
     card.test.click()
     stage.until(card.wait.isVisible)
     _shoot_at(stage, page, "keeps-test-waits")

@@ -178,7 +178,7 @@ def _announce(settings: ServerSettings, keys: ApiKeys, host: ModelHost, port: in
     problem, url = None, f"unix:{settings.host}"
     if port is not None:
         address = next(one for one in settings.hosts if not is_socket_path(one))
-        problem = discovery.announce(host=address, port=port, api_key=keys.local, model=host.name)
+        problem = discovery.enlist(host=address, port=port, api_key=keys.local, model=host.name)
         url = discovery.local_url(address, port)
     with contextlib.suppress(OSError):  # whoever would have read it is gone already
         if problem:

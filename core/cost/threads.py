@@ -270,7 +270,7 @@ def fewest_that_pay(seconds: dict[int, float]) -> int:
     return min(count for count, value in seconds.items() if value <= best * (1 + _WORTH))
 
 
-def measure(step: Callable[[int], None], counts: tuple[int, ...]) -> dict[int, float]:
+def step_times(step: Callable[[int], None], counts: tuple[int, ...]) -> dict[int, float]:
     """Return the shortest time of ``step(count)`` for each count, in seconds, within about a quarter of a second.
 
     Slow models are measured from the most threads down, and the search stops where fewer threads are clearly worse.

@@ -28,7 +28,7 @@ from core.values.errors import LoadFailed
 from models.estimate.fit.memory import free_memory
 from models.facts.model_facts import ModelFacts
 from models.facts.split_files import parts
-from models.pairing.vocabulary import why_not
+from models.pairing.vocabulary import why_vocabularies_differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def draft_file(target: LoadedTarget, path: str) -> Iterator[Model]:
     options = replace(target.options, mlock=False, n_cpu_moe=None)
     model = Model(path, options, n_gpu_layers=target.n_gpu_layers)
     with closed_on_failure(model):
-        reason = why_not(target.vocab, Vocab(model))
+        reason = why_vocabularies_differ(target.vocab, Vocab(model))
         if reason:
             raise cannot_draft(target, path, reason)
         yield model

@@ -14,7 +14,7 @@ import numpy as np
 
 from core.cost.calibration import steps_key
 from core.cost.cost_model import ReadCost
-from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure
+from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, step_times
 from core.engine.embedder import MAX_TEXTS, Embedder
 from core.engine.engine import Engine
 from core.engine.meter import Meter
@@ -287,7 +287,7 @@ def _choose_threads(
     chosen = {}
     for name, n_rows in _THREAD_WIDTHS.items():
         rows = min(n_rows, context.n_cells)
-        times = measure(lambda count, rows=rows: _probe(context, rows, count), counts)  # type: ignore[misc]
+        times = step_times(lambda count, rows=rows: _probe(context, rows, count), counts)  # type: ignore[misc]
         chosen[name] = fewest_that_pay(times)
         _log.info("threads: steps of %d rows take %s", rows, times)
     context.clear()

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from app.client.discovery import announce
+from app.client.discovery import enlist
 from app.environment.exit_codes import ExitCode
 from app.pairing import offers as downloads
 from tests.app.conftest import Typed
@@ -176,7 +176,7 @@ def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, lib
     found = read(pair, "deep", "--test", "ember-q8_0")
     assert (found["used"], found["trials"][0]["gain"]) == ("ember-q8_0", 1.5)
     fake.n_active = 1
-    announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
+    enlist(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
     monkeypatch.setattr(pair_test, "LOOK_SECONDS", 0.01)
     show = models_pair._TestLine.show
 

@@ -379,7 +379,7 @@ class RunningReply:
         """Return the message with what has come."""
         seconds = self.thinking(now)
         ms = self.message.thinking_ms if seconds is None else seconds * 1_000
-        drafted = tuple(joined(self.drafted))
+        drafted = tuple(merged_spans(self.drafted))
         return replace(self.message, content=self.text, thoughts=self.thoughts, thinking_ms=ms, drafted=drafted)
 
     def mark(self, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -436,7 +436,7 @@ class RunningReply:
         )
 
 
-def joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def merged_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return spans in order with those put together that touch."""
     found: list[tuple[int, int]] = []
     for begin, end in spans:

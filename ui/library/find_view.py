@@ -26,7 +26,7 @@ from models.library.values import (
 )
 from ui.client.library_link import LibraryLink
 from ui.language import day, of_data, tr
-from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
+from ui.library.labels import FITS, about, dotted, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
@@ -311,7 +311,7 @@ class FindView(Dressed, QWidget):
 
 def _found_row(model: FoundModel) -> ListRow:
     found = model.repository
-    line = joined(
+    line = dotted(
         ACCESS[found.access],
         found.architecture or "",
         n_parameters(found.n_params, 0),

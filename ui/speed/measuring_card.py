@@ -16,7 +16,7 @@ from ui.language import tr
 from ui.speed.bars import Bar, BarList
 from ui.theme.tokens import Space
 from ui.widgets.flow_layout import FlowLayout
-from ui.widgets.page_layout import ProgressLine, announce, plain_label, style_as
+from ui.widgets.page_layout import ThinProgressBar, announce, plain_label, style_as
 
 MEASURE, PAIR, VERIFY = tr("Measure this machine"), tr("Test this pair"), tr("Is it the same model?")
 HINTS = {
@@ -57,7 +57,7 @@ class MeasuringCard(QWidget):
             button.clicked.connect(lambda checked=False, name=name: self.begin(name))
             row.addWidget(button)
         self.stage = plain_label(tone="caption")
-        self.bar = ProgressLine(tr("Progress of the measurement"))
+        self.bar = ThinProgressBar(tr("Progress of the measurement"))
         self.stop = QPushButton(tr("Stop"))
         self.stop.setToolTip(tr("End the measurement; what is known already is kept"))
         self.stop.clicked.connect(self._on_stop)

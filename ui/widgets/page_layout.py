@@ -213,7 +213,7 @@ class PageColumn(ScrollColumn):
         self.centre(self.column, scaled(self._width), Space.XL)
 
 
-class ProgressLine(QProgressBar):
+class ThinProgressBar(QProgressBar):
     """A thin line that says how far something is."""
 
     def __init__(self, name: str = "", parent: QWidget | None = None) -> None:

@@ -122,7 +122,7 @@ def checked(typed: str) -> str:
     return typed
 
 
-def decoded(data: bytes) -> str:
+def piped_text(data: bytes) -> str:
     """Return piped bytes as text; raises BadRequest when they are not UTF-8."""
     try:
         return data.decode("utf-8-sig").rstrip("\r\n")
@@ -134,4 +134,4 @@ def decoded(data: bytes) -> str:
 
 
 def _read_stdin() -> str:
-    return decoded(sys.stdin.buffer.read())
+    return piped_text(sys.stdin.buffer.read())

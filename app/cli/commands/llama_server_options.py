@@ -312,9 +312,9 @@ class LlamaServerChoice:
 
     def _tried(self, source: str, option: str) -> str:
         """Return a template with which chats can be written. Raises BadOption."""
-        from app.server.templates.chat_template import problem_of
+        from app.server.templates.chat_template import template_problem
 
-        if (problem := asyncio.run(problem_of(source, self.template_variables()))) is not None:
+        if (problem := asyncio.run(template_problem(source, self.template_variables()))) is not None:
             raise BadOption(f"The template of {option} cannot be used: {problem}.")
         return source
 
@@ -370,7 +370,7 @@ def devices_of(given: Sequence[str]) -> tuple[str, ...] | None:
     return None if named == ("none",) else named
 
 
-def cache_size(given: str | None) -> int | None:
+def cache_ram_bytes(given: str | None) -> int | None:
     """Return the bytes that ``--cache-ram`` names: of a plain number, which are MiB as at llama-server. -1: no limit.
 
     Raises BadOption.

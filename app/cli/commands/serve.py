@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from app.cli.chat.sampling_options import SamplingOptions
-from app.cli.commands.llama_server_options import LlamaServerChoice, cache_size, defaults_of, devices_of
+from app.cli.commands.llama_server_options import LlamaServerChoice, cache_ram_bytes, defaults_of, devices_of
 from app.cli.commands.llama_server_switches import ServeCommand
 from app.cli.terminal.option_group import with_groups
 from core.values.addresses import is_worker, worker_address
@@ -226,7 +226,7 @@ def serve(
             mmap=mmap,
             mlock=mlock,
             speculation=llama_server.speculates(engine.speculation),
-            cache_ram=cache_size(engine.cache_ram),
+            cache_ram=cache_ram_bytes(engine.cache_ram),
             cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
             calibrates=not engine.no_calibration,
             devices=devices or (),

@@ -44,7 +44,7 @@ def answer(request: Any, *, same_hub: bool = False) -> Any:
     return own_answer(request)
 
 
-def parts(request: Any, stop: Any) -> Generator[Any, None, None]:
+def answer_parts(request: Any, stop: Any) -> Generator[Any, None, None]:
     """Yield the parts of an answer; ``stop`` is the request that ends a server's work when nobody waits for it."""
     for library in libraries():
         from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken

@@ -226,13 +226,13 @@ class _TestLine:
 
 def _test(wish: TestPair) -> PairStep:
     """Measure, saying how far it is, and return the last step."""
-    from app.cli.models.library import parts
+    from app.cli.models.library import answer_parts
     from models.library.requests import StopPairTest
 
     shown = _TestLine()
     step: PairStep | None = None
     try:
-        with closing(parts(wish, stop=StopPairTest())) as steps:
+        with closing(answer_parts(wish, stop=StopPairTest())) as steps:
             for step in steps:
                 shown.show(step)
     except KeyboardInterrupt:

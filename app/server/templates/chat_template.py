@@ -185,7 +185,7 @@ class _SourceAlone(NamedTuple):
     eos: str = ""
 
 
-async def problem_of(source: str, variables: Mapping[str, Any]) -> str | None:
+async def template_problem(source: str, variables: Mapping[str, Any]) -> str | None:
     """Return why no chat can be written with a template; None where one can. ``variables`` are those it may read."""
     renderer = TemplateRenderer(variables, seconds=_SECONDS_TO_TRY)
     try:

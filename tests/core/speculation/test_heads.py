@@ -18,7 +18,7 @@ from core.llama import heads
 from core.llama.context import DecodeStatus
 from core.llama.heads import StateRows
 from core.loading.load_drafts import why_left_out
-from core.loading.memory_fit import why_no_mtp
+from core.loading.memory_fit import why_no_mtp_here
 from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.context_proposer import LONGEST_WINDOW, PRIORS
@@ -337,10 +337,10 @@ def test_a_head_is_no_model() -> None:
 
 def test_heads_whose_weights_are_left_out_are_not_asked_for() -> None:
     facts = read_model(counting("mtp").path)
-    assert why_no_mtp(facts) is None
-    assert "no prediction heads" in (why_no_mtp(replace(facts, n_mtp_layers=0)) or "")
-    assert "architecture llama" in (why_no_mtp(replace(facts, architecture="llama")) or "")
-    assert "carries 3 prediction heads" in (why_no_mtp(replace(facts, n_mtp_layers=3)) or "")
+    assert why_no_mtp_here(facts) is None
+    assert "no prediction heads" in (why_no_mtp_here(replace(facts, n_mtp_layers=0)) or "")
+    assert "architecture llama" in (why_no_mtp_here(replace(facts, architecture="llama")) or "")
+    assert "carries 3 prediction heads" in (why_no_mtp_here(replace(facts, n_mtp_layers=3)) or "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -434,7 +434,7 @@ def test_side_by_side_requests_of_a_hybrid_all_draft_equally_many_or_none(archit
 
 def test_of_hybrids_only_what_llama_cpp_cannot_run_is_refused() -> None:
     facts = {architecture: read_model(hybrid(architecture).path) for architecture in HYBRIDS}
-    assert {architecture: why_no_mtp(each) for architecture, each in facts.items()} == dict.fromkeys(HYBRIDS)
+    assert {architecture: why_no_mtp_here(each) for architecture, each in facts.items()} == dict.fromkeys(HYBRIDS)
     assert all(each.state_elements for each in facts.values())
-    reason = why_no_mtp(replace(facts["qwen35"], architecture="glm5-next"))
+    reason = why_no_mtp_here(replace(facts["qwen35"], architecture="glm5-next"))
     assert reason == "llama.cpp has no graph for the prediction heads of the architecture glm5-next."

@@ -10,7 +10,7 @@ import pytest
 
 import ui.chat.storage.chat_archive as archive_module
 import ui.chat.storage.store as store_module
-from ui.chat.storage.chat_archive import ChatArchive, reason
+from ui.chat.storage.chat_archive import ChatArchive, disk_reason
 from ui.chat.storage.store import ChatStore
 from ui.client.chat_records import Chat, Message, Role
 
@@ -170,4 +170,4 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
     ],
 )
 def test_a_disk_error_becomes_a_sentence(error: Exception, words: str) -> None:
-    assert words in reason(error)
+    assert words in disk_reason(error)

@@ -485,7 +485,7 @@ class ChatStore:
             return []
         best: dict[int, ChatSummary] = {}
         for *row, snippet in rows:
-            best.setdefault(row[0], replace(_summary(row), snippet=plain(snippet)))
+            best.setdefault(row[0], replace(_summary(row), snippet=without_marks(snippet)))
         return list(best.values())
 
     def close(self) -> None:
@@ -501,7 +501,7 @@ def match_expression(words: str) -> str:
     return " ".join(parts) + "*" if parts else ""
 
 
-def plain(snippet: str) -> str:
+def without_marks(snippet: str) -> str:
     """Return a piece of markdown on one line, without its marks."""
     return " ".join(_MARKS.sub(" ", snippet).split())
 
