@@ -287,7 +287,7 @@ def _choose_threads(
     chosen = {}
     for name, n_rows in _THREAD_WIDTHS.items():
         rows = min(n_rows, context.n_cells)
-        times = step_times(lambda count, rows=rows: _probe(context, rows, count), counts)  # type: ignore[misc]
+        times = step_times(partial(_probe, context, rows), counts)
         chosen[name] = fewest_that_pay(times)
         _log.info("threads: steps of %d rows take %s", rows, times)
     context.clear()

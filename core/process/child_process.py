@@ -190,7 +190,7 @@ class ChildProcess:
         self.pid = process.pid
         # The descriptors stay owned by the Popen object, which closes them in ``close``.
         self.pipe = Pipe(process.stdout.fileno(), process.stdin.fileno())
-        self._process = process
+        self._process, self._streams = process, (process.stdin, process.stdout)
 
     @property
     def is_running(self) -> bool:
@@ -207,9 +207,9 @@ class ChildProcess:
 
     def close(self) -> None:
         """Close the pipe to a process that has ended."""
-        for stream in (self._process.stdin, self._process.stdout):
+        for stream in self._streams:
             with contextlib.suppress(OSError):
-                stream.close()  # type: ignore[union-attr]
+                stream.close()
 
     def __enter__(self) -> ChildProcess:
         return self

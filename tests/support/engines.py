@@ -68,7 +68,7 @@ def open_engine(
         check_slots(engine.slots)
         return events
 
-    engine.step = checked_step  # type: ignore[method-assign]
+    engine.step = checked_step
     try:
         yield engine
     finally:

@@ -73,9 +73,9 @@ def break_off_verifications(engine: Engine) -> Ledger:
             with aborting(engine.context):
                 return decode(batch)
 
-        engine.context.decode = broken_off  # type: ignore[method-assign]
+        engine.context.decode = broken_off
         ledger.add(engine.step())
-        engine.context.decode = decode  # type: ignore[method-assign]
+        engine.context.decode = decode
     return run(engine, ledger)
 
 

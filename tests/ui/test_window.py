@@ -275,7 +275,7 @@ def test_an_answer_can_be_asked_for_again_and_both_are_kept(qtbot, window: MainW
 def test_a_message_can_be_edited_and_sent_again(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Hi")
     asked_view(window).edit.click()
-    qtbot.keyClick(asked_view(window).editor.field, Qt.Key.Key_Escape)  # type: ignore[union-attr]
+    qtbot.keyClick(asked_view(window).editor.field, Qt.Key.Key_Escape)
     assert asked_view(window).editor is None
     assert not asked_view(window).bubble.isHidden()
     asked_view(window).edit.click()

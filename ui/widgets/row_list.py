@@ -79,7 +79,7 @@ class RowModel(QAbstractListModel):
         super().__init__(parent)
         self.rows: tuple[ListRow, ...] = ()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
         """Return how many rows there are."""
         return 0 if parent.isValid() else len(self.rows)
 

@@ -66,7 +66,7 @@ class HttpProtocol(HttpToolsProtocol):
     _read_timer: asyncio.TimerHandle | None = None
     began = 0.0  # on the loop's clock
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's
         """Let a client in, and another out where there are too many."""
         super().connection_made(transport)
         self.began = self.loop.time()

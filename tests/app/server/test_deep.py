@@ -261,7 +261,7 @@ def test_drafts_differ_and_only_the_answer_is_constrained() -> None:
     question = Request("q", "x", 5, ("stop",), SamplingParams(temperature=0, ignore_eos=True))
 
     def asked(question: Request) -> DeepReply:
-        return DeepReply(body, question, EngineBridge(), TemplateRenderer(), None)  # type: ignore[arg-type]
+        return DeepReply(body, question, EngineBridge(), TemplateRenderer(), None)
 
     reply = asked(question)
     first, second = reply._draft(0), reply._draft(1)

@@ -37,7 +37,7 @@ def loaded(**changes: object) -> LoadedModel:
         "spark": None,
         "draft_path": "",
     }
-    return LoadedModel(**(fields | changes))  # type: ignore[arg-type]
+    return LoadedModel(**(fields | changes))
 
 
 def recorder(folder: Path, model: LoadedModel | None = None) -> RunRecorder:
@@ -49,7 +49,7 @@ def end(name: str, receipt: Receipt = RECEIPT) -> Ended:
 
 
 def reply(recorder: RunRecorder, receipt: Receipt = RECEIPT, **request: object) -> None:
-    recorder.opened(Request("a", "text", **request))  # type: ignore[arg-type]
+    recorder.opened(Request("a", "text", **request))
     recorder.ended(end("a", receipt))
 
 

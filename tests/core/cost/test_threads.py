@@ -192,7 +192,7 @@ def test_beside_busy_processes_ember_gets_fewer_threads_and_says_the_same() -> N
             used.add(decode)
             set_threads(decode, few, many)
 
-        engine.context.set_threads = watched  # type: ignore[method-assign]
+        engine.context.set_threads = watched
         expected, _, _ = complete(engine, SURE, max_tokens=120, sampling=sampling)
         deadline = time.monotonic() + 60.0
         with busy_cores():

@@ -35,7 +35,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def opened(path: Path, **options: object) -> Embedder:
-    return load_embedder(EngineOptions(str(path), n_threads=1, **options))[0]  # type: ignore[arg-type]
+    return load_embedder(EngineOptions(str(path), n_threads=1, **options))[0]
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Engines, int]]:
     with open_engine() as engine:
         options = EngineOptions(str(EMBER), pooling=kind)
         loaded = SimpleNamespace(n_ctx=engine.n_ctx, n_threads=1, n_gpu_layers=0)
-        embedder = embedder_beside(engine, options, loaded)  # type: ignore[arg-type]
+        embedder = embedder_beside(engine, options, loaded)
         yield Engines(engine, embedder), number
         embedder.close()
 

@@ -143,7 +143,7 @@ def replace_by_a_folder(path: Path) -> None:
         (Path.unlink, "all"),
     ],
 )
-def test_damaged_files_are_ignored_and_removed_with_what_needs_them(folder: Path, harm, which: str) -> None:  # type: ignore[no-untyped-def]
+def test_damaged_files_are_ignored_and_removed_with_what_needs_them(folder: Path, harm, which: str) -> None:
     # The piece that begins at 0 is the largest, and every other one needs it.
     found = sorted(files(folder), key=lambda path: -path.stat().st_size)
     for path in found if which == "all" else found[:1]:

@@ -99,7 +99,7 @@ def test_a_checkpoint_leads_back_to_where_it_was_made_again_and_again() -> None:
 
 @pytest.mark.parametrize("failing", ["can_save", "can_load"])
 def test_without_a_state_to_go_back_to_all_is_lost(failing: str) -> None:
-    cells = Cells(**{failing: False})  # type: ignore[arg-type]
+    cells = Cells(**{failing: False})
     cells.held[0] = 10
     memory = CheckpointMemory(cells, COST)
     memory.mark(0, 10)

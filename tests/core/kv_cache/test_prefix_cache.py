@@ -169,7 +169,7 @@ def test_idle_texts_leave_when_they_have_cost_as_much_as_getting_them_back() -> 
         for _ in range(4):
             engine.step()
         assert engine.slots.n_idle > 690
-        engine.slots._offload.seconds_to_move = lambda n_tokens: -1.0  # type: ignore
+        engine.slots._offload.seconds_to_move = lambda n_tokens: -1.0
         while engine.slots.n_idle:
             assert not engine.is_idle, "it leaves while others are at work"
             engine.step()

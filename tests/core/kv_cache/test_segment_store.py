@@ -39,7 +39,7 @@ class SlowFolder(SegmentFolder):
 
     may_scan = False
 
-    def scan(self):  # type: ignore[no-untyped-def]
+    def scan(self):
         while not self.may_scan:
             time.sleep(0.001)
         yield from super().scan()
@@ -87,7 +87,7 @@ class CountingTree(PrefixTree):
 
     n_tokens = 0
 
-    def insert(self, place, tokens, *where):  # type: ignore[no-untyped-def]
+    def insert(self, place, tokens, *where):
         self.n_tokens += len(tokens)
         super().insert(place, tokens, *where)
 

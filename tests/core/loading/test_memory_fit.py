@@ -43,7 +43,7 @@ def fitted(facts: ModelFacts, here: Machine, **options: Any) -> LoadPlan:
 
 def room(facts: ModelFacts, kv_type: str, n_ctx: int) -> Machine:
     """A processor with just the memory for a cache of this type."""
-    options = EngineOptions(str(EMBER), n_ctx=n_ctx, n_slots=1, kv_type=kv_type)  # type: ignore[arg-type]
+    options = EngineOptions(str(EMBER), n_ctx=n_ctx, n_slots=1, kv_type=kv_type)
     roomy = fit(facts, options, machine(), lambda options: None)
     assert roomy.size.n_ctx == n_ctx
     alone = plan_of(facts, machine(), LoadSetting(0, 0, kv_type, n_ctx)).total

@@ -225,7 +225,7 @@ def drafting() -> Iterator[Engine]:
     """An engine for which rows cost nothing, and which drafts only what is forced."""
     with open_engine(n_slots=4, n_ctx=512) as engine:
         flat = CostModel(Calibration({1: 0.01, 64: 0.01}))
-        flat.observe = lambda *_: None  # type: ignore[method-assign]
+        flat.observe = lambda *_: None
         replace_speculator(engine, Speculator(flat, n_ctx=512, memory=engine.slots.memory))
         yield engine
 

@@ -420,7 +420,7 @@ def test_side_by_side_requests_of_a_hybrid_all_draft_equally_many_or_none(archit
             drafted.append([len(share.draft) for share in todo])
             return decode(todo, events)
 
-        engine.runner.run = noting  # type: ignore[method-assign]
+        engine.runner.run = noting
         for index in range(3):
             submit(
                 engine, str(index), tuple(range(500 + 300 * index, 520 + 300 * index)), max_tokens=60, sampling=ENDLESS

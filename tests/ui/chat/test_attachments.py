@@ -384,7 +384,7 @@ def test_an_image_goes_to_a_model_that_sees_and_to_no_other(qtbot, watched: Main
     watched.show_page("chat")
     assert composer.shelf.problem.text() == ""
     asked = send(qtbot, watched, "What is this?")
-    first, second = last_question(server)  # type: ignore[misc]
+    first, second = last_question(server)
     assert first["image_url"]["url"].startswith("data:image/png;base64,")
     assert second == {"type": "text", "text": "What is this?"}
     view = watched.page.transcript.view_of(asked.id)

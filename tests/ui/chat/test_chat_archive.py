@@ -151,7 +151,7 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
     desk.archive.save_chat(Chat(2, "Wolves", 1, 1))
     answers: list[object] = []
     desk.archive.ask(lambda store: 1 // 0, answers.append, 7)
-    assert [chat.title for chat in desk.ask(ChatStore.chats)] == ["Wolves"]  # type: ignore[attr-defined]
+    assert [chat.title for chat in desk.ask(ChatStore.chats)] == ["Wolves"]
     assert answers == [7]
     assert [str(problem).partition("(")[0] for problem in desk.problems] == [
         "Something could not be saved ",

@@ -9,7 +9,7 @@ from ui.client.chat_records import Message, Role, Status, Timings
 
 
 def ended(**more: object) -> Message:
-    return Message(1, 1, None, Role.ASSISTANT, "x", 0, **more)  # type: ignore[arg-type]
+    return Message(1, 1, None, Role.ASSISTANT, "x", 0, **more)
 
 
 def test_the_receipt_tells_how_a_reply_went() -> None:

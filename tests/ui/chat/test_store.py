@@ -27,7 +27,7 @@ def a_chat(number: int = 1, title: str = "Foxes", updated_ms: int = 10) -> Chat:
 
 
 def said(number: int, text: str, chat: int = 1, parent: int | None = None, **more: object) -> Message:
-    return Message(number, chat, parent, Role.USER, text, created_ms=5, **more)  # type: ignore[arg-type]
+    return Message(number, chat, parent, Role.USER, text, created_ms=5, **more)
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ class Transcript(ScrollColumn):
         self._more_timer.timeout.connect(self._make_one)
         self.verticalScrollBar().rangeChanged.connect(self._on_range)
         self.verticalScrollBar().valueChanged.connect(self._on_value)
-        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]
+        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]  # no widget without
 
     def view_of(self, message_id: int) -> MessageView | None:
         """Return the view of a message, None where none was made yet."""
