@@ -20,6 +20,7 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.build import llama_version
 from core.llama.context import Batch, Context, ContextOptions
 from core.llama.model import Model, Vocab
+from core.llama.projector import Projector
 from core.loading.memory_need import ContextSize, cuts_windows, n_outputs, n_snapshots
 from core.machine.host import core_count
 from core.machine.known_machine import Measurements
@@ -112,12 +113,13 @@ def open_side_context(
 
 
 @contextmanager
-def closed_on_failure(held: Context | Model) -> Iterator[None]:
-    """Free a context or a model if the block fails."""
+def closed_on_failure(held: Context | Model | Projector | None) -> Iterator[None]:
+    """Free what is held, if anything, if the block fails."""
     try:
         yield
     except BaseException:
-        held.close()
+        if held is not None:
+            held.close()
         raise
 
 
