@@ -44,7 +44,7 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Pairin
     machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, free, free)])
     wanted = fit_request_of(facts, settings.engine_options("any"), None, uses_heads=why_no_mtp(facts) is None)
     plan = best_plan(facts, machine, wanted) or least_plan(facts, machine, wanted)
-    measured, known = _measured(cache_folder(), _stamps(cache_folder()))
+    measured, known = _measured(cache_folder(), tuple(_stamp(cache_folder() / name) for name in _MEASURED))
     # Of several GPUs the first one that was measured stands for all.
     device = next(iter(measured.gpus), None) if has_gpu else 0
     return PairingConditions(
@@ -56,11 +56,6 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Pairin
         why_no_head=why_no_head,
         judged=partial(_judged, known, facts),
     )
-
-
-def _stamps(folder: Path) -> tuple[int, ...]:
-    """When what is known of this machine was measured."""
-    return tuple(_stamp(folder / name) for name in _MEASURED)
 
 
 def _stamp(path: Path) -> int:

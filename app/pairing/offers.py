@@ -133,7 +133,7 @@ class DraftSearch:
             kept = store()
             if not kept.is_empty:
                 conditions = replace(conditions, machine=machine_key())
-            entry = _entry(model, facts)
+            entry = ModelEntry(model.name, Path(model.files[0].path), model.n_bytes, facts.problem, facts)
             found = partners(entry, here, kept, conditions, lambda path: self._other_words(model, path))
             if any(partner.is_worth_it for partner in found):
                 return DraftFound(None, decide(found, None).why)
@@ -167,8 +167,3 @@ class DraftSearch:
                 vocabulary.read()
             self._vocabulary = vocabulary
         return self._vocabulary
-
-
-def _entry(model: HubModel, facts: ModelFacts) -> ModelEntry:
-    """The model as it will be listed; it has no file yet."""
-    return ModelEntry(model.name, Path(model.files[0].path), model.n_bytes, facts.problem, facts)

@@ -27,7 +27,7 @@ class EngineBroken(SlipstreamError):
 class ModelRunner:
     """Fills the batch and decodes it. While the KV cache has no room, it makes room or takes less work.
 
-    ``seconds`` is the time inside ``llama_decode`` since the start, ``n_rows`` the rows given to it.
+    ``seconds`` is the time inside ``llama_decode`` since the start.
     """
 
     def __init__(
@@ -41,7 +41,6 @@ class ModelRunner:
         """Run ``scheduler``'s requests; ``finisher`` ends those that cannot go on, ``images`` has embeddings."""
         self._images = images
         self.seconds = 0.0
-        self.n_rows = 0
         self.capacity = context.n_batch
         self._context = context
         self._scheduler = scheduler
@@ -96,7 +95,6 @@ class ModelRunner:
         if status is DecodeStatus.OK and batch.n_outputs:
             self._context.synchronize()
         self.seconds += self._clock() - began
-        self.n_rows += batch.n_tokens
         return status
 
     def _decode_image(self, share: Share, images: ImageEncoder) -> DecodeStatus:
@@ -111,7 +109,6 @@ class ModelRunner:
         began = self._clock()
         status = self._context.decode(batch, is_causal=images.is_causal)
         self.seconds += self._clock() - began
-        self.n_rows += batch.n_tokens
         return status
 
     def _make_room(self, shares: StepPlan, events: list[RequestEvent]) -> StepPlan:

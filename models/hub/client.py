@@ -174,7 +174,7 @@ def _facts(info: ModelInfo) -> dict[str, Any]:
         "architecture": gguf.get("architecture"),
         "n_params": _whole(gguf.get("total")),
         "n_ctx_train": _whole(gguf.get("context_length")),
-        "licence": _licence(info),
+        "licence": next((tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")), None),
         "base_models": _base_models(info),
     }
 
@@ -192,10 +192,6 @@ def _access(info: ModelInfo) -> Access:
     if info.gated:
         return Access.GATED
     return Access.PRIVATE if info.private else Access.OPEN
-
-
-def _licence(info: ModelInfo) -> str | None:
-    return next((tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")), None)
 
 
 def _base_models(info: ModelInfo) -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
+from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.messages.assistant_message import AssistantMessage
 from ui.client.chat_records import Message
 from ui.window.main_window import MainWindow
@@ -15,6 +17,13 @@ def reply_view(window: MainWindow) -> AssistantMessage:
     view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
     assert isinstance(view, AssistantMessage)
     return view
+
+
+def copied_code(qtbot: QtBot, view: MarkdownView) -> str:
+    """What the button of the first code block copies."""
+    qtbot.waitUntil(lambda: bool(view.copy_buttons))
+    view.copy_buttons[0].click()
+    return QGuiApplication.clipboard().text()
 
 
 def ended(qtbot: QtBot, window: MainWindow) -> Message:

@@ -117,6 +117,11 @@ class NoticeService:
                     self._bus.send(new_method_return(message, "u", (number,)))
                     self.shown[number] = message.body
 
+    def close(self) -> None:
+        """End what listens, once the bus has ended."""
+        self._thread.join()
+        self._bus.close()
+
     def click(self, number: int) -> None:
         """Click on a notice: desktops tell every program of it."""
         from jeepney import DBusAddress, new_signal
@@ -136,8 +141,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NoticeS
         made = NoticeService(address)
         yield made
         bus.terminate()
-    made._thread.join()
-    made._bus.close()
+    made.close()
 
 
 def test_a_click_on_the_notice_of_a_reply_opens_its_chat(

@@ -214,7 +214,7 @@ class TestWindow:
         server.snapshot = sent(WORKING)
         window.page.composer.set_text("Go on.")
         window.page.composer.button.click()
-        qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
+        qtbot.waitUntil(lambda: window.desk.current.running.ttft is not None)
         window.show_page("library")
         assert bar.isVisible()
         for rate in (41.0, 52.0):

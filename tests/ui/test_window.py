@@ -367,7 +367,7 @@ def test_a_failed_reply_says_why_and_can_be_tried_again(qtbot, window: MainWindo
 def test_a_chat_that_is_left_goes_on_with_its_reply(qtbot, window: MainWindow, server: FakeServer) -> None:
     server.pieces, server.steps = ["a ", "b ", "c "] * 30, threading.Semaphore(2)
     say(qtbot, window, "Go on.")
-    qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
+    qtbot.waitUntil(lambda: window.desk.current.running.ttft is not None)
     first = window.desk.current
     window.desk.new_chat()
     assert window.page.stack.currentWidget() is window.page.welcome

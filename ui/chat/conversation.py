@@ -108,11 +108,6 @@ class ChatSession(QObject):
         """The id of the reply that comes in."""
         return None if self.running is None else self.running.message.id
 
-    @property
-    def live_ttft(self) -> float | None:
-        """Seconds from sending to the first text of the running reply; None before it came."""
-        return None if self.running is None else self.running.ttft
-
     def send(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Say ``text`` at the end of the shown branch and let the model answer."""
         if self.is_running or not (text.strip() or attachments):

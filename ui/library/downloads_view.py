@@ -43,8 +43,8 @@ class DownloadRow(QFrame):
     use_wanted = Signal(str)  # the file of a model that has arrived
     moved = Signal(int, int)  # number, by how many places
 
-    def __init__(self, download: Download, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, download: Download) -> None:
+        super().__init__()
         self.download, self._is_alone, self._arrived = download, True, 0.0
         self.setObjectName("downloadCard")
         # Names differ at their ends.
@@ -137,8 +137,8 @@ class DownloadsView(QWidget):
     find_wanted = Signal()
     use_wanted = Signal(str)  # the file of a model that has arrived
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link = link
         self.setAccessibleName(tr("Downloads"))
         self.rows: dict[int, DownloadRow] = {}

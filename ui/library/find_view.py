@@ -57,8 +57,8 @@ class FindView(Dressed, QWidget):
     downloads_wanted = Signal()
     settings_wanted = Signal()
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link = link
         self._suggested: Suggested | None = None
         self._found: tuple[FoundModel, ...] = ()

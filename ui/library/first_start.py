@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
-    QWidget,
 )
 
 from models.download.progress import DownloadPhase
@@ -64,8 +63,8 @@ class FirstStart(QFrame):
     file_chosen = Signal(str)  # a model file of this machine
     closed = Signal()
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self.setObjectName("downloadCard")
         self._link = link
         self._awaited: tuple[str, str] | None = None  # what is used as soon as it is there
@@ -233,8 +232,8 @@ class OfferedModel(QFrame):
     again_wanted = Signal(int)
     cancel_wanted = Signal(int)
 
-    def __init__(self, choice: SuggestionTier, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, choice: SuggestionTier) -> None:
+        super().__init__()
         self.setObjectName("offeredModel")
         self.choice = choice
         self.row: SuggestedRow | None = None

@@ -23,8 +23,8 @@ TONES = {FitVerdict.GREEN: "muted", FitVerdict.TIGHT: "warning"}
 class MachineCard(QWidget):
     """Asks for a judgement of the model that is shown, and shows it."""
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link, self._asked = link, 0
         self._name = ""
         self._is_measuring = self._was_stopped = False

@@ -37,8 +37,8 @@ class ModelDetailsPane(ScrollColumn):
     mend_wanted = Signal(str)
     downloads_wanted = Signal()
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(QWidget(), parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__(QWidget())
         self.row: ModelRow | None = None
         self._downloads: tuple[Download, ...] = link.downloads
         self.title, self.name, self.note = QLabel(), QLabel(), QLabel()

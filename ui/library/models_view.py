@@ -49,8 +49,8 @@ class ModelsView(QWidget):
     told = Signal(str)  # a sentence about what was done
     judged = Signal(object)  # tuple[ModelRow, ...], with what was found of some
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link = link
         # By name and path, in the order of the list.
         self._rows: dict[tuple[str, str], ModelRow] = {}

@@ -45,8 +45,8 @@ class PartnersCard(QWidget):
 
     changed = Signal()  # another drafts now, or more is known of the gains
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link = link
         self._name = self._tested = ""
         self._asked = self._asked_offers = 0

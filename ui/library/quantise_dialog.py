@@ -36,8 +36,8 @@ class QuantiseRow(QFrame):
 
     cancel_wanted = Signal(int)
 
-    def __init__(self, quantising: Quantising, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, quantising: Quantising) -> None:
+        super().__init__()
         self.quantising = quantising
         self.setObjectName("downloadCard")
         self.title, self.line, self.problem = ElidedLabel(), ElidedLabel(), plain_label(tone="")

@@ -53,8 +53,8 @@ class RepositoryPane(QWidget):
     login_wanted = Signal()
     again_wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.repository: Repository | None = None
         self._wanted = ""
         self._judged: dict[str, RemoteFitReport] = {}

@@ -45,8 +45,8 @@ class MeasuringCard(QWidget):
     measured = Signal()  # more is known than before
     grew = Signal()  # there is more to see
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link, self._model = link, ""
         self._running, self._results = "", ""
         self._was_stopped = False

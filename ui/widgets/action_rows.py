@@ -41,8 +41,8 @@ class ActionRows(QWidget):
 
     wanted = Signal(str, str)  # the key of a row, the words on its button
 
-    def __init__(self, name: str, empty: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, empty: str) -> None:
+        super().__init__()
         self.setAccessibleName(name)
         self.rows: dict[str, _RowView] = {}
         self._column = fill(QVBoxLayout(self), spacing=0, margins=0)

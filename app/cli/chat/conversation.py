@@ -41,8 +41,9 @@ class AnswerSettings:
 class Conversation:
     """Turns of one chat. ``body`` is the request for the next reply."""
 
-    def __init__(self, settings: AnswerSettings, model: str | None = None, system: str | None = None) -> None:
-        self.settings, self.model, self.system = settings, model, system
+    def __init__(self, settings: AnswerSettings, system: str | None = None) -> None:
+        self.settings, self.system = settings, system
+        self.model: str | None = None
         self._turns: list[dict[str, Any]] = []
 
     @property

@@ -44,7 +44,7 @@ def open_on(folder: Path, *, is_awaited: bool = True, **options: Any) -> Iterato
     options = {"n_slots": 2, "n_ctx": 512, "speculation": "off", "cache_disk": GB, **options}
     with open_engine(cache_folder=folder, **options) as engine:
         if is_awaited:
-            engine.slots._prefill_seconds = lambda n_tokens: LONG_WAIT
+            engine.slots.prefill_seconds = lambda n_tokens: LONG_WAIT
         yield engine
 
 
