@@ -46,9 +46,7 @@ class ModelService:
         self.listed = ListedModels(())
 
     def rows(
-        self,
-        judged: Callable[[ModelEntry], RowReport | None],
-        then: Callable[[Sequence[ModelEntry]], None],
+        self, judged: Callable[[ModelEntry], RowReport | None], then: Callable[[Sequence[ModelEntry]], None]
     ) -> Iterator[ModelRows]:
         """Yield the models, some at a time; the last part says where was looked.
 

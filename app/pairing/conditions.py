@@ -11,13 +11,7 @@ from core.llama.build import gpu_backends
 from core.loading.memory_need import fit_request_of
 from core.machine import bandwidth
 from core.machine.host import this_machine
-from core.machine.known_machine import (
-    CPU,
-    PROBE_FILE,
-    known_machine,
-    known_runs,
-    remembered_probe,
-)
+from core.machine.known_machine import CPU, PROBE_FILE, known_machine, known_runs, remembered_probe
 from core.values.engine_options import Device
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.fit.search import best_plan, least_plan

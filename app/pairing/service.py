@@ -94,11 +94,7 @@ def toys() -> Catalog:
     return Catalog([])
 
 
-def pairing(
-    entry: ModelEntry,
-    models: Models | None = None,
-    conditions: PairingConditions | None = None,
-) -> Pairing:
+def pairing(entry: ModelEntry, models: Models | None = None, conditions: PairingConditions | None = None) -> Pairing:
     """Return who could draft for a model, and who does. Reads headers, asks no network.
 
     What the model's own settings name goes before what was chosen and what is expected.

@@ -187,14 +187,7 @@ _KINDS: dict[Any, tuple[str, ...]] = {
 _STATUSES: dict[Any, int] = {
     **dict.fromkeys((status.load, status.unload), 202),
     **dict.fromkeys((owner_routes.add_key, remote_routes.add_remote, remote_routes.add_worker), 201),
-    **dict.fromkeys(
-        (
-            audio.audio,
-            ollama_models.unsupported,
-            ollama_models.unsupported_blob,
-        ),
-        501,
-    ),
+    **dict.fromkeys((audio.audio, ollama_models.unsupported, ollama_models.unsupported_blob), 501),
     ollama_models.no_blob: 404,
 }
 _QUERIES: dict[Any, tuple[str, ...]] = {
@@ -219,10 +212,7 @@ _PROTOCOLS = {
     "ollama": "Ollama",
     "lm_studio": "LM Studio",
 }
-OFFERS = (
-    *((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES),
-    ("GET", EVENTS),
-)
+OFFERS = (*((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES), ("GET", EVENTS))
 LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("GET", EVENTS))
 
 

@@ -18,16 +18,7 @@ from core.scheduler.input_processor import PreparedRequest, checked_tokens, conv
 from core.scheduler.scheduler import ABOVE_BATCH, MAX_WAIT_SECONDS
 from core.values.engine_options import Pooling
 from core.values.errors import BadRequest, InputTooLong
-from core.values.messages import (
-    Answer,
-    Ended,
-    Failure,
-    FailureKind,
-    FinishReason,
-    RequestEvent,
-    Snapshot,
-    StepRequest,
-)
+from core.values.messages import Answer, Ended, Failure, FailureKind, FinishReason, RequestEvent, Snapshot, StepRequest
 from core.values.request import DetokenizeRequest, Embedded, EmbedRequest, Lane, TokenizeRequest
 
 MAX_TEXTS = 64

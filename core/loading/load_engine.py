@@ -24,20 +24,8 @@ from core.llama.context import Batch, Context, EmbeddingContext, EmbeddingOption
 from core.llama.heads import why_unavailable
 from core.llama.model import LoraAdapters, Model, Vocab
 from core.llama.projector import Projector
-from core.loading.contexts import (
-    LoadedTarget,
-    closed_on_failure,
-    make_slots,
-    measure_context,
-    open_context,
-)
-from core.loading.load_drafts import (
-    kind_of_file,
-    make_speculator,
-    small_model_facts,
-    why_left_out,
-    why_no_draft_engine,
-)
+from core.loading.contexts import LoadedTarget, closed_on_failure, make_slots, measure_context, open_context
+from core.loading.load_drafts import kind_of_file, make_speculator, small_model_facts, why_left_out, why_no_draft_engine
 from core.loading.memory_fit import (
     ALL_LAYERS,
     LoadPlan,

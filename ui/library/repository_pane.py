@@ -13,15 +13,7 @@ from models.estimate.fit.summary import FitVerdict
 from models.formatting.figures import count, parameters
 from models.formatting.safe_text import one_line
 from models.hub.repository import Access, FileRole, HubModel, Repository
-from models.library.values import (
-    Download,
-    DraftOffer,
-    OfferRow,
-    Recommended,
-    RemoteFitReport,
-    Trouble,
-    TroubleKind,
-)
+from models.library.values import Download, DraftOffer, OfferRow, Recommended, RemoteFitReport, Trouble, TroubleKind
 from ui.language import tr
 from ui.library.labels import FITS, dotted, judged_facts, offer_line, size_of
 from ui.theme.layouts import fill

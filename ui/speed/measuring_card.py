@@ -29,10 +29,7 @@ WAITS = {
     "a load": tr("Waits for a model that is being loaded…"),
 }
 # Of a test of pairs; ``{name}`` is who drafts.
-STAGES = {
-    "loading": tr("Loading {name}…"),
-    "measuring": tr("Measuring {name}…"),
-}
+STAGES = {"loading": tr("Loading {name}…"), "measuring": tr("Measuring {name}…")}
 # What is answered when drafts are verified.
 KINDS = {"story": tr("Stories"), "code": tr("Code"), "rename": tr("Renaming"), "copy": tr("Copying")}
 NO_MODEL = tr("Load a model first: choose one above the chat.")

@@ -56,13 +56,7 @@ class LlamaServerChoice:
         ),
     ] = None
     reasoning_budget: Annotated[
-        int,
-        _option(
-            "--reasoning-budget",
-            metavar="N",
-            low=-1,
-            help="Most tokens of thought; -1: no limit.",
-        ),
+        int, _option("--reasoning-budget", metavar="N", low=-1, help="Most tokens of thought; -1: no limit.")
     ] = -1
     reasoning_format: Annotated[
         ReasoningFormat,
@@ -168,8 +162,7 @@ class LlamaServerChoice:
     ] = None
     props: Annotated[bool, _option("--props", help="Answer POST /props, which changes nothing, as there.")] = False
     api_key_file: Annotated[
-        Path | None,
-        _option("--api-key-file", metavar="FILE", help="Keys of clients: one per line, # for comments."),
+        Path | None, _option("--api-key-file", metavar="FILE", help="Keys of clients: one per line, # for comments.")
     ] = None
 
     def n_ctx(self, own: int | None, n_slots: int) -> int | None:

@@ -68,11 +68,7 @@ class EngineChoice:
     ] = "auto"
     kv_type: Annotated[
         KvType | None,
-        _option(
-            "--kv-type",
-            metavar="TYPE",
-            help=f"KV cache: {', '.join(_KV_TYPES)}; f16 or what fits if left out.",
-        ),
+        _option("--kv-type", metavar="TYPE", help=f"KV cache: {', '.join(_KV_TYPES)}; f16 or what fits if left out."),
     ] = None
     mmap: Annotated[
         bool | None,
@@ -108,12 +104,10 @@ class EngineChoice:
         _option("--cache-ram", metavar="SIZE", help="Memory that keeps texts to go on from, as 4G, or in MiB."),
     ] = None
     cache_disk: Annotated[
-        str | None,
-        _option("--cache-disk", metavar="SIZE", help="Disk space for the same, as 8G; 0 writes nothing."),
+        str | None, _option("--cache-disk", metavar="SIZE", help="Disk space for the same, as 8G; 0 writes nothing.")
     ] = None
     no_calibration: Annotated[
-        bool,
-        _option("--no-calibration", help="Measure nothing while a model is loaded: learn from what it then does."),
+        bool, _option("--no-calibration", help="Measure nothing while a model is loaded: learn from what it then does.")
     ] = False
     devices: Annotated[
         list[str] | None,

@@ -18,15 +18,7 @@ from app.server.replies.json_text import (
     value_as_json,
 )
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded
-from app.server.replies.reply_format import (
-    ANY,
-    CallForm,
-    JsonCalls,
-    KeyedArguments,
-    PythonCalls,
-    TaggedCalls,
-    tags,
-)
+from app.server.replies.reply_format import ANY, CallForm, JsonCalls, KeyedArguments, PythonCalls, TaggedCalls, tags
 from app.server.replies.text_source import Reading, TextOver, TextSource
 
 # Parameters by name of the function, as JSON schemas.
