@@ -12,7 +12,7 @@ from app.client.server_process import new_api_key, serve_command, serve_environm
 from models.formatting.figures import rate
 from models.formatting.program import PROGRAM_FOLDER
 from tests.support import measured
-from tests.support.chat_window import ask, ended
+from tests.support.chat_window import ask, ended, pid_of
 from tests.support.fork_server import forked
 from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.receipts import CONTEXT_FULL
@@ -34,7 +34,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     server.key = key
     yield server
     server.stop()
-    assert server.process_id == 0
+    assert pid_of(server) == 0
 
 
 def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, server: PrivateServer) -> None:
@@ -96,7 +96,7 @@ def _stops_in_the_middle(qtbot, window: MainWindow) -> None:
 
 def _survives_the_death_of_the_server(qtbot, window: MainWindow, server: PrivateServer) -> None:
     # With the first words, before what else has arrived meanwhile is looked at.
-    window.desk.current.grew.connect(lambda *_: os.kill(server.process_id, 9), Qt.ConnectionType.SingleShotConnection)
+    window.desk.current.grew.connect(lambda *_: os.kill(pid_of(server), 9), Qt.ConnectionType.SingleShotConnection)
     cut = ask(qtbot, window, "Tell me a long story about a fox.")
     assert cut.status is Status.FAILED
     assert cut.content
@@ -106,7 +106,7 @@ def _survives_the_death_of_the_server(qtbot, window: MainWindow, server: Private
     assert cut.content[:10] in view.view.toPlainText()
     view.redo.click()
     assert ended(qtbot, window).status is Status.DONE
-    os.kill(server.process_id, 9)
+    os.kill(pid_of(server), 9)
     qtbot.waitUntil(lambda: "starting again" in window.page.server_banner.text)
     reply = ask(qtbot, window, "Who are you?")
     assert (reply.status, reply.problem) == (Status.DONE, None)
