@@ -168,7 +168,7 @@ def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, lib
     from app.jobs.pair_test import pair_test
     from app.jobs.pair_test.pair_test import PairTest, TrialResult
 
-    monkeypatch.setattr(PairTest, "_measure", lambda self, partner, progress: TrialResult(1.5, 10.0, 15.0, 0.7))
+    monkeypatch.setattr(PairTest, "measure", lambda self, partner, progress: TrialResult(1.5, 10.0, 15.0, 0.7))
     code, out, _ = pair("deep", "--test", "ember-q8_0")
     assert code == ExitCode.OK
     assert "ember-q8_0: 1.50×, 15 tokens/s instead of 10. 70% of its tokens were accepted." in out

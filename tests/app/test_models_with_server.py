@@ -65,7 +65,7 @@ def mine(home: Path) -> Path:
 @pytest.fixture
 def at_the_server(window: LibraryClient, monkeypatch) -> LibraryClient:
     """The window, where a command that would do it in its own process fails."""
-    monkeypatch.setattr(library, "_own", lambda: pytest.fail("the server was not asked"))
+    monkeypatch.setattr(library, "own_library", lambda: pytest.fail("the server was not asked"))
     return window
 
 

@@ -44,7 +44,7 @@ def measured(monkeypatch):
             raise CannotPair("It did not load.")
         return replace(MEASURED, gain=gains[partner.name])
 
-    monkeypatch.setattr(PairTest, "_measure", measure)
+    monkeypatch.setattr(PairTest, "measure", measure)
     return gains
 
 

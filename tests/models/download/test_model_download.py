@@ -16,6 +16,7 @@ import pytest
 from models.catalog.catalog import Catalog
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import DownloadOptions, DownloadPhase
+from models.download.ranges import RangeRequests
 from models.download.transfer import Transfer
 from models.files import disk
 from models.files.errors import (
@@ -155,7 +156,7 @@ def test_an_error_that_nobody_foresaw_ends_the_download_at_once(pull, monkeypatc
     def broken(*_) -> None:
         raise ZeroDivisionError("of a worker")
 
-    monkeypatch.setattr(Transfer, "_stream", broken)
+    monkeypatch.setattr(RangeRequests, "open", broken)
     with pytest.raises(ZeroDivisionError, match="of a worker"):
         pull(patience=60)
 
