@@ -92,7 +92,7 @@ class Company:
         seconds = time.perf_counter() - began
         assert read.n_cached <= 1, "only the token that begins every text may be known"
         slots, n_read = self._engine.slots, read.n_prompt - 1
-        for slot in slots._slots:
+        for slot in slots.slots:
             if slot.is_free and np.array_equal(slot.text[:n_read], read.tokens.view[:n_read]):
                 slots._drop(slot)
         return seconds, n_steps

@@ -101,7 +101,7 @@ class Looks:
             self.n += 1
             return listed(guide)
 
-        GrammarMatcher.allowed = counted  # type: ignore[assignment,method-assign]
+        GrammarMatcher.allowed = counted  # type: ignore[assignment,method-assign]  # counts calls
 
 
 def run_turn(

@@ -16,5 +16,5 @@ class FrameProbe(QWidget):
         self.painted: list[float] = []
         self.setFixedSize(1, 1)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
         self.painted.append(time.perf_counter())

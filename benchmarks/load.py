@@ -21,7 +21,6 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 
 from benchmarks.engine import N_CTX, PROMPT, EngineLoop
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.cost.threads import ThreadControl
 from core.engine.engine import Engine
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
@@ -46,12 +45,11 @@ class ThreadContender:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._loop = EngineLoop(engine)
-        control = engine._feedback.observe.__self__  # type: ignore[attr-defined]
-        assert isinstance(control, ThreadControl)
-        self._control = control
+        assert engine.threads is not None
+        self._control = engine.threads
         # The tuner may spend a share of its time on trials, so other turns must not count as its time.
         self._governed_seconds = 0.0
-        control._clock = lambda: self._governed_seconds
+        engine.threads.clock = lambda: self._governed_seconds
         self._n_steps = _SITTING
 
     def run(self, n_threads: int, seconds: float) -> float:
@@ -59,8 +57,8 @@ class ThreadContender:
         engine, threads = self._engine, self._control.threads
         counts = (threads.decode, threads.few, threads.many) if n_threads == GOVERNED else (n_threads,) * 3
         engine.context.set_threads(*counts)
-        engine._feedback.flush()
-        engine._feedback.observe = self._control.observe if n_threads == GOVERNED else _learn_nothing
+        engine.feedback.flush()
+        engine.feedback.observe = self._control.observe if n_threads == GOVERNED else _learn_nothing
         spent, n_steps = 0.0, 0
         while spent < seconds:
             if self._n_steps >= _SITTING:

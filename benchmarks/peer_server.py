@@ -110,7 +110,7 @@ class PeerServer:
     def __init__(self, options: PeerOptions) -> None:
         """Start it and wait until it answers; raises PeerFailed."""
         # The output goes to a file: nobody reads it, and a full pipe would block the server.
-        self._words = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
+        self._words = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed with the server
         program = "from benchmarks.peer_server import serve; serve()"
         command = [sys.executable, "-c", program, json.dumps(asdict(options))]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._words}

@@ -25,7 +25,7 @@ def _picture(text: str) -> Path:
     if not path.absolute().parent.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {path.absolute().parent} to write the picture to")
     try:
-        import matplotlib  # noqa: F401
+        import matplotlib  # noqa: F401 - only to see whether it is there
     except ImportError:
         raise argparse.ArgumentTypeError(
             f"pictures need matplotlib: install it with {PROGRAM} setup --dev, or leave --plot out"

@@ -40,8 +40,8 @@ from core.machine.host import core_count
 from core.machine.known_machine import (
     CPU,
     MachineProbe,
-    identity,
     probe_machine,
+    runs_key,
 )
 from core.values.engine_options import EngineOptions, Speculation
 from core.values.messages import Ended, FinishReason, Receipt, Token
@@ -236,7 +236,7 @@ def predicted(side: TruthSide, samples: Sequence[TruthSample], probe: MachinePro
             recorder.opened(Request("one", "text"))
             recorder.closed("one", sample.receipt)
             recorder.save()
-            if runs := read_runs(Path(folder), identity()):
+            if runs := read_runs(Path(folder), runs_key()):
                 break
     if not runs:
         return None

@@ -117,8 +117,9 @@ class Source:
 
     def __init__(self, tokens: list[str], rate: float) -> None:
         command = [sys.executable, "-m", "benchmarks.token_source"]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._process = subprocess.Popen(command, cwd=ROOT, text=True, **pipes)  # type: ignore[call-overload]
+        self._process = subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"tokens": tokens, "rate": rate}) + "\n")
         self._process.stdin.flush()
         self.url = f"http://127.0.0.1:{int(self._process.stdout.readline())}"

@@ -36,8 +36,8 @@ def _note_maker(made: socket.socket, *arguments: Any, **options: Any) -> None:
     _makers[id(made)] = os.environ.get("PYTEST_CURRENT_TEST", "")
 
 
-socket.socket.__init__ = _note_maker  # type: ignore[method-assign]
-socket.socket.__repr__ = lambda one: f"{_describe(one)} made in {_makers.get(id(one))}"  # type: ignore[method-assign]
+socket.socket.__init__ = _note_maker
+socket.socket.__repr__ = lambda one: f"{_describe(one)} made in {_makers.get(id(one))}"
 
 # Hundreds of processes are started, and none of them shall compile what another one has, whatever the shell says.
 sys.dont_write_bytecode = False

@@ -29,7 +29,7 @@ from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout
 
-from app.client.discovery import announce
+from app.client.discovery import enlist
 from app.client.server_process import new_api_key, serve_command, serve_environment
 from core.values.messages import Bottleneck, Snapshot
 from models.catalog.catalog import STARTER_FOLDER
@@ -184,7 +184,7 @@ class Stage:
         archive.save_chat(Chat(1, TITLES[0][0], now_ms(), now_ms(), ChatSettings(), 12))
         archive.save_message(Message(11, 1, None, Role.USER, asked, now_ms()))
         fields = {"status": Status.DONE, "timings": timings, "finish_reason": "stop", **more}
-        archive.save_message(Message(12, 1, 11, Role.ASSISTANT, reply, now_ms(), **fields))  # type: ignore[arg-type]
+        archive.save_message(Message(12, 1, 11, Role.ASSISTANT, reply, now_ms(), **fields))  # type: ignore[arg-type]  # fields of a message
         self.window.desk.open(1)
         self.window.desk.list_soon()
         self.wait(0.7)
@@ -589,7 +589,7 @@ def attachments(stage: Stage) -> None:
     stage.wait(0.8)
     stage.shoot("attach-sent")
     view = stage.window.page.transcript.view_of(stage.window.desk.current.tree.path[0].id)
-    for button in view.files.buttons[1:]:  # type: ignore[union-attr]
+    for button in view.files.buttons[1:]:  # type: ignore[union-attr]  # it was made above
         button.click()
     stage.wait(0.3)
     stage.shoot("attach-unfolded")
@@ -741,7 +741,7 @@ def tools(stage: Stage) -> None:
     stage.say("How heavy is a fox?", wait=0.8)
     stage.shoot("tools-asked")
     view = stage.window.page.transcript.view_of(stage.window.desk.current.tree.path[-1].id)
-    rows = view.calls.rows  # type: ignore[union-attr]
+    rows = view.calls.rows  # type: ignore[union-attr]  # it was made above
     rows["0-0-c0"].once.click()
     stage.until(lambda: "1-0-c0" in rows)
     stage.server.pieces = ["A fox weighs about 7 kg."]
@@ -792,7 +792,7 @@ def editing(stage: Stage) -> None:
     stage.connect()
     stage.open_old("Here is a short reply.", status=Status.STOPPED, timings=None, finish_reason=None)
     view = stage.window.page.transcript.view_of(11)
-    view.edit.click()  # type: ignore[union-attr]
+    view.edit.click()  # type: ignore[union-attr]  # it was made above
     stage.shoot("editing")
 
 
@@ -1039,7 +1039,7 @@ def _settings_name_the_draft(stage: Stage, page: LibraryPage) -> None:
 def _test_waits(stage: Stage, page: LibraryPage) -> None:
     card = page.models.details.partners
     stage.server.n_active = 1
-    announce(host="127.0.0.1", port=int(stage.server.url.rpartition(":")[2]), api_key=None, model=None)
+    enlist(host="127.0.0.1", port=int(stage.server.url.rpartition(":")[2]), api_key=None, model=None)
     card.test.click()
     stage.until(card.wait.isVisible)
     _shoot_at(stage, page, "keeps-test-waits")

@@ -188,7 +188,7 @@ def _lay_out(
                 place: sum(places[one][0] for one in beside.get(place, [place])) / len(beside.get(place, [place]))
                 for place in rows[level]
             }
-            rows[level].sort(key=lambda place, means=means: (means[place], str(place)))  # type: ignore[misc]
+            rows[level].sort(key=lambda place, means=means: (means[place], str(place)))  # type: ignore[misc]  # mypy reads no default of a lambda
             place_row(level)
     return ways, places
 

@@ -90,7 +90,7 @@ def _put_into_words(app: typer.Typer) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # neither is replaced here
     try:
         code = _run(arguments)
         sys.stdout.flush()

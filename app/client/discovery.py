@@ -29,7 +29,7 @@ class RunningServer:
     started: float
 
 
-def announce(*, host: str, port: int, api_key: str | None, model: str | None) -> str | None:
+def enlist(*, host: str, port: int, api_key: str | None, model: str | None) -> str | None:
     """List this process as a running server; return a sentence when that was not possible, else None.
 
     A server that was started for one caller only (``SLIPSTREAM_UNLISTED`` is set) is not listed: it ends with its

@@ -91,7 +91,7 @@ def faults(report: DoctorReport) -> tuple[str, ...]:
     return tuple(sentence for sentence in found if sentence)
 
 
-def advice(report: DoctorReport) -> tuple[str, ...]:
+def remedies(report: DoctorReport) -> tuple[str, ...]:
     """Return a sentence for each problem that can be helped."""
     return (*faults(report), *_folder_advice(report), *_speed_advice(report), *_other_advice(report))
 
@@ -213,5 +213,5 @@ def _server(server: ServerFacts) -> TextRow:
 
 
 def _advice(report: DoctorReport) -> str:
-    sentences = advice(report)
+    sentences = remedies(report)
     return "\n".join(["To do", *(f"  - {sentence}" for sentence in sentences)]) if sentences else "All is well."

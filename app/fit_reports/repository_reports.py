@@ -12,7 +12,7 @@ from app.fit_reports.fit_reports import CurrentMachine, report_remote
 if TYPE_CHECKING:
     from models.facts.model_facts import ModelFacts
     from models.hub.client import Hub
-    from models.hub.repository import RemoteModel, Repository
+    from models.hub.repository import HubModel, Repository
     from models.recommend.fit_report import FitReport
     from models.recommend.recommend import QuantisationOption, Recommendation
 
@@ -34,7 +34,7 @@ class RepositoryReports:
         self._here: CurrentMachine | None = None
         self._known: dict[str, tuple[ModelFacts, FitReport]] = {}
 
-    def judged(self, model: RemoteModel) -> tuple[ModelFacts, FitReport]:
+    def judged(self, model: HubModel) -> tuple[ModelFacts, FitReport]:
         """Return what a model's header says, and what the model would be here."""
         from models.hub.remote_source import remote_facts
 
@@ -67,7 +67,7 @@ class RepositoryReports:
             own.add(place)
             candidates[place] = replace(found.candidate, judgement=self._own_judgement(models[place]))
 
-    def _first_look(self, models: Sequence[RemoteModel]) -> tuple[list[QuantisationOption], set[int]]:
+    def _first_look(self, models: Sequence[HubModel]) -> tuple[list[QuantisationOption], set[int]]:
         """Judge all by the header of the one in the middle by size, the nearest to most of the others."""
         from models.facts.quantisation_rank import resized
         from models.recommend.recommend import QuantisationOption
@@ -82,7 +82,7 @@ class RepositoryReports:
             candidates.append(QuantisationOption(model.name, model.quantisation, model.n_bytes, judgement))
         return candidates, {read}
 
-    def _own_judgement(self, model: RemoteModel) -> FitReport:
+    def _own_judgement(self, model: HubModel) -> FitReport:
         """Judge by its own header. A broken file cannot be used, and others may still be recommended."""
         from models.estimate.fit.summary import FitVerdict
         from models.gguf.errors import GgufError

@@ -52,9 +52,9 @@ def find_model(name: str, models: Catalog | None = None) -> ModelEntry:
 
 def last_used(models: Catalog) -> ModelEntry | None:
     """Return the usable model that was used last; None where none that is known to have been used is there."""
-    from app.settings.model_settings_store import usage
+    from app.settings.model_settings_store import model_usage
 
-    used = usage().all()
+    used = model_usage().all()
     if not used.is_known:
         return None
     usable = [entry for entry in models.entries() if entry.problem is None]

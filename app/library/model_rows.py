@@ -10,7 +10,7 @@ from collections.abc import Callable
 from app.environment.paths import cache_folder, models_folder
 from app.library.removal import why_not_ours
 from app.library.repair import repair_plan
-from app.settings.model_settings_store import usage
+from app.settings.model_settings_store import model_usage
 from core.machine.known_machine import known_runs
 from models.catalog.catalog import ModelEntry
 from models.estimate.speed.runs import ModelRun, measured
@@ -27,7 +27,7 @@ class RowReader:
     def __init__(self, judged: Callable[[ModelEntry], RowReport | None] = lambda entry: None) -> None:
         """``judged`` gives what is known of a model's drafts, speed and fit."""
         self._judged, self._folder = judged, models_folder()
-        self._used = usage().all()
+        self._used = model_usage().all()
         self._runs: dict[tuple[str, int], list[ModelRun]] = defaultdict(list)
         for run in known_runs(cache_folder()):
             self._runs[run.model, run.n_bytes].append(run)

@@ -33,9 +33,9 @@ class MoveCancelled(LibraryError):
 class ModelsMove:
     """One move. Until all files are copied and checked nothing of the old folder is changed."""
 
-    def __init__(self, chosen: Path, source: Path | None = None) -> None:
-        """``source`` is the present folder of models. Raises LibraryError if ``chosen`` cannot take its place."""
-        self._source = source or models_folder()
+    def __init__(self, chosen: Path) -> None:
+        """Raises LibraryError if ``chosen`` cannot take the place of the present folder of models."""
+        self._source = models_folder()
         self.target = _place(chosen, self._source)
         self._files, self._links = _listed(self._source)
         self._n_bytes = sum(status.st_size for status in self._files.values())

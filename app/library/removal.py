@@ -32,7 +32,7 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
         files += (beside,)
     for file in files:
         try:
-            _remove_file(file, for_good=for_good)
+            remove_file(file, for_good=for_good)
         except OSError as error:
             raise _not_removed(entry.name, file, error, for_good=for_good) from error
         remove_record(folder, file)
@@ -88,7 +88,8 @@ def _is_wanted(projector: Path, files: tuple[Path, ...]) -> bool:
     return any(projector_beside(path) == projector for path in others)
 
 
-def _remove_file(file: Path, *, for_good: bool) -> None:
+def remove_file(file: Path, *, for_good: bool) -> None:
+    """Move a file to the trash, or delete it ``for_good``; raises what the system does."""
     if for_good:
         file.unlink()
         return

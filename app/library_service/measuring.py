@@ -12,7 +12,7 @@ from app.jobs.program_run import ProgramRun
 from app.library.errors import LibraryError
 from app.library_service.machine import check_is_at_rest
 from app.library_service.models import ModelService
-from app.library_service.outbox import Stop, followed
+from app.library_service.outbox import Stop, steps_of
 from models.formatting.sentence import Sentence
 from models.library.requests import Verify
 from models.library.values import Bench, MeasuringStep
@@ -67,7 +67,7 @@ class MeasuringService:
             return run.run(lambda stage, share: say(MeasuringStep(stage, share)))
 
         try:
-            found = yield from followed(follow)
+            found = yield from steps_of(follow)
             yield MeasuringStep("done", 1.0, found)
         finally:
             run.cancel()

@@ -46,9 +46,7 @@ class ModelService:
         self.listed = ListedModels(())
 
     def rows(
-        self,
-        judged: Callable[[ModelEntry], RowReport | None],
-        then: Callable[[Sequence[ModelEntry]], None],
+        self, judged: Callable[[ModelEntry], RowReport | None], then: Callable[[Sequence[ModelEntry]], None]
     ) -> Iterator[ModelRows]:
         """Yield the models, some at a time; the last part says where was looked.
 
@@ -111,7 +109,7 @@ class ModelService:
 
     def places(self) -> tuple[FolderPlace, ...]:
         """Return the folders that are imported, and those that could be."""
-        known, others = places()
+        known, others = folder_places()
         listed = [_place(place, is_imported=True) for place in known]
         return (*listed, *(_place(place, is_imported=False) for place in others))
 
@@ -199,7 +197,7 @@ def forget_folder(folder: Path) -> Path:
     return path
 
 
-def places() -> tuple[tuple[ImportedFolder, ...], tuple[ImportedFolder, ...]]:
+def folder_places() -> tuple[tuple[ImportedFolder, ...], tuple[ImportedFolder, ...]]:
     """Return the folders that are imported, and those of other programs that have models and are not."""
     known = read_folders(folders_file())
     return known, tuple(place for place in known_places() if place not in known and has_models(place))

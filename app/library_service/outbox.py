@@ -118,7 +118,7 @@ class Stop:
         end()
 
 
-def followed(run: Callable[[Callable[[_Step], None]], _Result]) -> Generator[_Step, None, _Result]:
+def steps_of(run: Callable[[Callable[[_Step], None]], _Result]) -> Generator[_Step, None, _Result]:
     """Run on a thread: yield the steps that it reports and return its result; raises what it raises."""
     steps: queue.SimpleQueue[_Step | None] = queue.SimpleQueue()
     threads = ThreadPoolExecutor(1, "followed")

@@ -14,7 +14,7 @@ from app.library.hub_access import hub
 from app.library_service.hub import HubService
 from app.library_service.machine import MachineService
 from app.library_service.models import ModelService
-from app.library_service.outbox import Stop, followed
+from app.library_service.outbox import Stop, steps_of
 from app.pairing.offers import DraftSearch, offers
 from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
 from models.catalog.catalog import ModelEntry
@@ -103,7 +103,7 @@ class PairService:
             return test.run(_seldom(say))
 
         try:
-            result = yield from followed(run)
+            result = yield from steps_of(run)
             used = result.decision.used.name if result.decision.used is not None else None
             yield PairStep("", "done", 1.0, _results(result), tuple(map(_trial, result.trials)), used)
         finally:

@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 _Made = TypeVar("_Made")
 # What each request to stop ends.
-_STOPS: Final = {
-    ask.StopPairTest: (ask.TestPair,),
-    ask.StopMeasuring: (ask.MeasureMachine, ask.Verify, ask.RunBench),
-}
+_STOPS: Final = {ask.StopPairTest: (ask.TestPair,), ask.StopMeasuring: (ask.MeasureMachine, ask.Verify, ask.RunBench)}
 
 
 class _Part(Generic[_Made]):
@@ -164,9 +161,7 @@ class LibraryService:
         from app.library_service.quantising import QuantiseService
 
         return QuantiseService(
-            self._shelf,
-            tell=lambda quantisings: self._tell("quantisings", quantisings),
-            arrived=self._tell_of_models,
+            self._shelf, tell=lambda quantisings: self._tell("quantisings", quantisings), arrived=self._tell_of_models
         )
 
     @_Part

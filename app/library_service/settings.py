@@ -11,7 +11,7 @@ from app.library.find_model import UnusableModel, find_draft
 from app.library_service.machine import MachineService
 from app.library_service.models import ModelService
 from app.pairing.decision import names_no_model
-from app.pairing.service import partners
+from app.pairing.service import pairing
 from app.settings.model_settings_store import user_settings
 from app.settings.worker_tokens import known_workers
 from core.values.errors import SlipstreamError
@@ -109,7 +109,7 @@ class SettingsService:
         listed = tuple(
             SettingValue(name, texts.get(name), recommended(name), (problems or {}).get(name)) for name in NAMES
         )
-        drafts = tuple(found.name for found in partners(entry, self._shelf.catalog) if found.is_usable)
+        drafts = tuple(found.name for found in pairing(entry, self._shelf.catalog).partners if found.is_usable)
         return SettingsSheet(entry.name, listed, drafts, known_workers())
 
 

@@ -11,13 +11,7 @@ from core.llama.build import gpu_backends
 from core.loading.memory_need import fit_request_of
 from core.machine import bandwidth
 from core.machine.host import this_machine
-from core.machine.known_machine import (
-    CPU,
-    PROBE_FILE,
-    known_machine,
-    known_runs,
-    remembered_probe,
-)
+from core.machine.known_machine import CPU, PROBE_FILE, known_machine, known_runs, remembered_probe
 from core.values.engine_options import Device
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.fit.search import best_plan, least_plan
@@ -44,7 +38,7 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Pairin
     machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, free, free)])
     wanted = fit_request_of(facts, settings.engine_options("any"), None, uses_heads=why_no_mtp(facts) is None)
     plan = best_plan(facts, machine, wanted) or least_plan(facts, machine, wanted)
-    measured, known = _measured(cache_folder(), _stamps(cache_folder()))
+    measured, known = _measured(cache_folder(), tuple(_stamp(cache_folder() / name) for name in _MEASURED))
     # Of several GPUs the first one that was measured stands for all.
     device = next(iter(measured.gpus), None) if has_gpu else 0
     return PairingConditions(
@@ -56,11 +50,6 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Pairin
         why_no_head=why_no_head,
         judged=partial(_judged, known, facts),
     )
-
-
-def _stamps(folder: Path) -> tuple[int, ...]:
-    """When what is known of this machine was measured."""
-    return tuple(_stamp(folder / name) for name in _MEASURED)
 
 
 def _stamp(path: Path) -> int:

@@ -23,12 +23,12 @@ from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub
 from models.hub.errors import HubError
 from models.hub.remote_source import RemoteSource
-from models.hub.repository import RemoteModel, Repository
+from models.hub.repository import HubModel, Repository
 from models.pairing.gain import WORTH
 from models.pairing.head_offers import hub_heads
 from models.pairing.offers import DownloadOffer, FoundOffers, curated_offers, each_name, has_room, hub_offers, priced
 from models.pairing.partner import PairingConditions, partners
-from models.pairing.vocabulary import FileVocabulary, why_not
+from models.pairing.vocabulary import FileVocabulary, why_vocabularies_differ
 
 _HUB_CALL_SECONDS = 4.0  # for one answer of the Hub
 _HUB_SECONDS = 12.0  # for all of them: the user waits
@@ -51,10 +51,10 @@ def offers(entry: ModelEntry, *, asks_hub: bool = True) -> FoundOffers:
     if asks_hub and not entry.is_toy:
         answers = ask_hub(*questions(facts, names, repo_id, conditions))
     notes = dict.fromkeys(note for answer in answers for note in answer.notes)
-    return FoundOffers(ranked([offer for answer in answers for offer in answer.offers], listed), (*notes, LOOKUPS))
+    return FoundOffers(best_offers([offer for answer in answers for offer in answer.offers], listed), (*notes, LOOKUPS))
 
 
-def ranked(asked: Iterable[DownloadOffer], listed: Iterable[DownloadOffer]) -> tuple[DownloadOffer, ...]:
+def best_offers(asked: Iterable[DownloadOffer], listed: Iterable[DownloadOffer]) -> tuple[DownloadOffer, ...]:
     """Return offers of the Hub and those of this project's list whose repository the Hub has not offered, best first.
 
     Those that are not worth it are left out.
@@ -126,14 +126,14 @@ class DraftSearch:
         self._found: tuple[DownloadOffer, ...] = ()
         self._asked_for = 0
 
-    def find(self, model: RemoteModel, facts: ModelFacts, here: Sequence[ModelEntry]) -> DraftFound:
+    def find(self, model: HubModel, facts: ModelFacts, here: Sequence[ModelEntry]) -> DraftFound:
         """Return what would draft best for a model with these facts, unless something that is ``here`` does."""
         with self._lock:
             conditions = conditions_of(facts)
             kept = store()
             if not kept.is_empty:
                 conditions = replace(conditions, machine=machine_key())
-            entry = _entry(model, facts)
+            entry = ModelEntry(model.name, Path(model.files[0].path), model.n_bytes, facts.problem, facts)
             found = partners(entry, here, kept, conditions, lambda path: self._other_words(model, path))
             if any(partner.is_worth_it for partner in found):
                 return DraftFound(None, decide(found, None).why)
@@ -144,9 +144,7 @@ class DraftSearch:
                 else DraftFound(None, Sentence("Nothing is known that would draft for it."))
             )
 
-    def _offers(
-        self, model: RemoteModel, facts: ModelFacts, conditions: PairingConditions
-    ) -> tuple[DownloadOffer, ...]:
+    def _offers(self, model: HubModel, facts: ModelFacts, conditions: PairingConditions) -> tuple[DownloadOffer, ...]:
         repo_id = self.repository.repo_id
         names = tuple(each_name(facts.title or "", model.name, repo_id))
         # A draft that is too slow for a small file may be worth it for a larger one of the same model.
@@ -156,12 +154,12 @@ class DraftSearch:
             answers = ask_hub(*questions(facts, names, repo_id, conditions, vocabulary))
             self._found = tuple(offer for answer in answers for offer in answer.offers)
         asked = (priced(one, facts, conditions.row_cost) for one in self._found if has_room(one, conditions.room))
-        return ranked(asked, curated_offers(facts, names, conditions))
+        return best_offers(asked, curated_offers(facts, names, conditions))
 
-    def _other_words(self, model: RemoteModel, path: Path) -> str | None:
-        return why_not(self._words(model), FileVocabulary(read_header(path)))
+    def _other_words(self, model: HubModel, path: Path) -> str | None:
+        return why_vocabularies_differ(self._words(model), FileVocabulary(read_header(path)))
 
-    def _words(self, model: RemoteModel) -> FileVocabulary:
+    def _words(self, model: HubModel) -> FileVocabulary:
         if self._vocabulary is None:
             file = model.files[0]
             with RemoteSource(self._hub, self.repository.repo_id, self.repository.commit, file) as source:
@@ -169,8 +167,3 @@ class DraftSearch:
                 vocabulary.read()
             self._vocabulary = vocabulary
         return self._vocabulary
-
-
-def _entry(model: RemoteModel, facts: ModelFacts) -> ModelEntry:
-    """The model as it will be listed; it has no file yet."""
-    return ModelEntry(model.name, Path(model.files[0].path), model.n_bytes, facts.problem, facts)

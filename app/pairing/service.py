@@ -29,8 +29,7 @@ from models.formatting.sentence import Sentence, joined
 from models.gguf.errors import GgufError
 from models.pairing.forecast import MTP
 from models.pairing.gain import ProposerKind
-from models.pairing.partner import PairingConditions, Partner
-from models.pairing.partner import partners as find_partners
+from models.pairing.partner import PairingConditions, Partner, partners
 from models.pairing.store import By, PairStore, PartnerChoice, file_id
 
 # Each is compared with all others: among more, partners are looked for where one model is shown.
@@ -95,22 +94,12 @@ def toys() -> Catalog:
     return Catalog([])
 
 
-def partners(entry: ModelEntry, models: Models | None = None) -> tuple[Partner, ...]:
-    """Return all that could draft for a model here, the best first, then those that cannot, with their reasons."""
-    return pairing(entry, models).partners
-
-
-def pairing(
-    entry: ModelEntry,
-    models: Models | None = None,
-    conditions: PairingConditions | None = None,
-    kept: PairStore | None = None,
-) -> Pairing:
+def pairing(entry: ModelEntry, models: Models | None = None, conditions: PairingConditions | None = None) -> Pairing:
     """Return who could draft for a model, and who does. Reads headers, asks no network.
 
     What the model's own settings name goes before what was chosen and what is expected.
     """
-    kept = kept if kept is not None else store()
+    kept = store()
     problems = (kept.problem,) if kept.problem is not None else ()
     if entry.facts is None or entry.problem is not None:
         reason = entry.problem or Sentence("The model cannot be read.")
@@ -128,7 +117,7 @@ def pairing(
         choice = kept.choice(file_id(entry.path), conditions.machine)
     except GgufError:
         choice = None
-    found = find_partners(entry, _candidates(entry, models, choice), kept, conditions)
+    found = partners(entry, _candidates(entry, models, choice), kept, conditions)
     decision = decide(found, choice)
     own = own_draft(entry.path)
     if own is None:
@@ -148,7 +137,7 @@ def pairing(
         )
         return Pairing(found, replace(decision, notices=(notice, *decision.notices)), choice, problems)
     if all(partner.path != draft.path for partner in found):
-        found = (*find_partners(entry, (draft,), kept, conditions), *found)
+        found = (*partners(entry, (draft,), kept, conditions), *found)
     named = next(partner for partner in found if partner.path == draft.path)
     return Pairing(found, by_settings(named, decision), choice, problems)
 
@@ -215,7 +204,7 @@ def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
         raise CannotPair("{name} cannot draft for itself.", name=entry.name)
     if entry.facts is None:
         raise CannotPair("Nothing can draft for {name}. {reason}", name=entry.name, reason=entry.problem)
-    return find_partners(entry, (draft,), store(), replace(conditions_of(entry.facts), machine=machine_key()))[0]
+    return partners(entry, (draft,), store(), replace(conditions_of(entry.facts), machine=machine_key()))[0]
 
 
 def keep_choice(entry: ModelEntry, partner: Partner | None, by: By, machine: str = "") -> None:

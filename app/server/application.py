@@ -21,7 +21,6 @@ from app.server.anthropic import messages
 from app.server.batches import routes as batches
 from app.server.batches.batch_runner import BatchRunner
 from app.server.batches.file_store import FileStore
-from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.http.described import EVENT_STREAM, FILE, JSON, LINES, TEXT, answers, form, query
 from app.server.http.docs_page import docs_page
@@ -188,14 +187,7 @@ _KINDS: dict[Any, tuple[str, ...]] = {
 _STATUSES: dict[Any, int] = {
     **dict.fromkeys((status.load, status.unload), 202),
     **dict.fromkeys((owner_routes.add_key, remote_routes.add_remote, remote_routes.add_worker), 201),
-    **dict.fromkeys(
-        (
-            audio.audio,
-            ollama_models.unsupported,
-            ollama_models.unsupported_blob,
-        ),
-        501,
-    ),
+    **dict.fromkeys((audio.audio, ollama_models.unsupported, ollama_models.unsupported_blob), 501),
     ollama_models.no_blob: 404,
 }
 _QUERIES: dict[Any, tuple[str, ...]] = {
@@ -220,10 +212,7 @@ _PROTOCOLS = {
     "ollama": "Ollama",
     "lm_studio": "LM Studio",
 }
-OFFERS = (
-    *((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES),
-    ("GET", EVENTS),
-)
+OFFERS = (*((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES), ("GET", EVENTS))
 LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("GET", EVENTS))
 
 
@@ -269,7 +258,7 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
         data_folder() / "batches",
         files,
         application,
-        lambda: _n_slots(pool.main),
+        lambda: pool.main.model.n_slots if pool.main.model is not None else pool.main.settings.engine.n_slots,
     )
     application.state.keys, application.state.origins = keys, origins
     application.state.meters = meters.Meters()
@@ -301,10 +290,6 @@ def _add(
         openapi_extra=extra,
         tags=[tag],
     )
-
-
-def _n_slots(host: ModelHost) -> int:
-    return host.model.n_slots if host.model is not None else host.settings.engine.n_slots
 
 
 def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origins: AllowedOrigins) -> list[Middleware]:

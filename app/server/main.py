@@ -116,7 +116,7 @@ def _serve(
             return
         application.state.open_port = OpenPort(server, keys, application.state.origins)
         gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
-        _announce(settings, keys, pool.main, port)
+        say_what_is_served(settings, keys, pool.main, port)
 
     def on_stop() -> None:
         pool.close()
@@ -173,12 +173,12 @@ def _fits_beside(entry: ModelEntry, loaded: Sequence[LoadedModel]) -> bool:
     return facts is None or fits_beside(facts, entry.path, n_mapped)
 
 
-def _announce(settings: ServerSettings, keys: ApiKeys, host: ModelHost, port: int | None) -> None:
+def say_what_is_served(settings: ServerSettings, keys: ApiKeys, host: ModelHost, port: int | None) -> None:
     """Say where the server is, and list it for other commands; one with Unix sockets alone is not listed."""
     problem, url = None, f"unix:{settings.host}"
     if port is not None:
         address = next(one for one in settings.hosts if not is_socket_path(one))
-        problem = discovery.announce(host=address, port=port, api_key=keys.local, model=host.name)
+        problem = discovery.enlist(host=address, port=port, api_key=keys.local, model=host.name)
         url = discovery.local_url(address, port)
     with contextlib.suppress(OSError):  # whoever would have read it is gone already
         if problem:

@@ -101,12 +101,12 @@ def _store(path: Path) -> ModelSettingsStore:
 def note_use(model: Path) -> None:
     """Remember that the model is in use now. Nothing depends on it: on a full disk it is only logged."""
     try:
-        usage().note(model)
+        model_usage().note(model)
     except StoreRefused as error:
         _log.warning("%s", error)
 
 
-def usage() -> UsageStore:
+def model_usage() -> UsageStore:
     """When each model was used last; one store for all who ask in this process."""
     return _usage(usage_file())
 

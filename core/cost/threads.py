@@ -270,7 +270,7 @@ def fewest_that_pay(seconds: dict[int, float]) -> int:
     return min(count for count, value in seconds.items() if value <= best * (1 + _WORTH))
 
 
-def measure(step: Callable[[int], None], counts: tuple[int, ...]) -> dict[int, float]:
+def step_times(step: Callable[[int], None], counts: tuple[int, ...]) -> dict[int, float]:
     """Return the shortest time of ``step(count)`` for each count, in seconds, within about a quarter of a second.
 
     Slow models are measured from the most threads down, and the search stops where fewer threads are clearly worse.
@@ -319,7 +319,7 @@ class ThreadControl:
         """
         self._context = context
         self._cost = cost
-        self._clock = clock
+        self.clock = clock
         self._busy_cores = busy_cores or OtherPrograms().busy_cores
         self._spare_cores = (n_cores or core_count()) - max(choice.decode, choice.few, choice.many)
         self._was_shared = False
@@ -348,7 +348,7 @@ class ThreadControl:
         if tuner is None:
             self._cost.observe(rows, kv, seconds, own_time)
             return
-        now, ratio = self._clock(), seconds / own_time
+        now, ratio = self.clock(), seconds / own_time
         if now >= self._look_at or (ratio > SUSPICIOUS and now >= self._look_at - _LOOK_SECONDS + _SOONEST_LOOK):
             self._look(now)
         count, slowdown = tuner.count, tuner.slowdown
@@ -371,7 +371,7 @@ class ThreadControl:
 
     def _apply(self, kind: StepKind, tuner: ThreadTuner, was_slow: bool) -> None:
         """Pass a tuner's decision on to the context, the cost model and the other tuners."""
-        is_slow, now = tuner.slowdown != 1.0, self._clock()
+        is_slow, now = tuner.slowdown != 1.0, self.clock()
         for other in self._tuners:
             if other is None or other is tuner:
                 continue

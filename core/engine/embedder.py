@@ -18,16 +18,7 @@ from core.scheduler.input_processor import PreparedRequest, checked_tokens, conv
 from core.scheduler.scheduler import ABOVE_BATCH, MAX_WAIT_SECONDS
 from core.values.engine_options import Pooling
 from core.values.errors import BadRequest, InputTooLong
-from core.values.messages import (
-    Answer,
-    Ended,
-    Failure,
-    FailureKind,
-    FinishReason,
-    RequestEvent,
-    Snapshot,
-    StepRequest,
-)
+from core.values.messages import Answer, Ended, Failure, FailureKind, FinishReason, RequestEvent, Snapshot, StepRequest
 from core.values.request import DetokenizeRequest, Embedded, EmbedRequest, Lane, TokenizeRequest
 
 MAX_TEXTS = 64
@@ -109,7 +100,7 @@ class Embedder:
         self._open_context = open_context
         self._n_embd = model.n_embd_out
         self._rerank_template = model.rerank_template
-        self._clock = time.perf_counter
+        self.clock = time.perf_counter
         self._opening = threading.Lock()
         self._context: EmbeddingContext | None = None
         # Opened by the input thread for a longer text; taken by the engine's thread between batches.
@@ -187,7 +178,7 @@ class Embedder:
         job = _EmbeddingJob(prepared)
         self._jobs[job.id] = job
         if not self._turns[job.lane]:
-            self._served_at[job.lane] = self._clock()
+            self._served_at[job.lane] = self.clock()
         self._turns[job.lane].append(job)
 
     def cancel(self, request_id: str) -> None:
@@ -205,7 +196,7 @@ class Embedder:
         """True if only texts of the batch lane wait, which was served lately: requests that generate go first."""
         if self._batch or self._cancelled or any(self._turns[lane] for lane in ABOVE_BATCH):
             return False
-        return self._clock() < self._served_at[Lane.BATCH] + MAX_WAIT_SECONDS[Lane.BATCH]
+        return self.clock() < self._served_at[Lane.BATCH] + MAX_WAIT_SECONDS[Lane.BATCH]
 
     def step(self, longest: float | None = None) -> list[RequestEvent]:
         """Evaluate a batch, in ``longest`` seconds if the model can read texts in parts; return what happened."""
@@ -214,7 +205,7 @@ class Embedder:
         context = self._newest_context()
         if context is None or self.is_idle:
             return events
-        began, n_most = self._clock(), context.n_rows
+        began, n_most = self.clock(), context.n_rows
         if longest is not None and self._row_seconds:
             n_most = min(max(1, int(longest / self._row_seconds)), n_most)
         if not self._batch:
@@ -227,7 +218,7 @@ class Embedder:
         if not self._batch:
             context.clear()
         self.n_steps += 1
-        row_seconds = (self._clock() - began) / max(n_rows, 1)
+        row_seconds = (self.clock() - began) / max(n_rows, 1)
         self._row_seconds += (_TIME_WEIGHT if self._row_seconds else 1.0) * (row_seconds - self._row_seconds)
         return events
 
@@ -249,7 +240,7 @@ class Embedder:
             if self._batch and n_tokens < 0:
                 return
             turns.popleft()
-            self._served_at[lane] = self._clock()
+            self._served_at[lane] = self.clock()
             self._batch.append(_EmbeddingText(job, tokens, len(self._batch)))
             job.n_begun += 1
             if job.n_begun < len(job.prepared.tokens):

@@ -86,14 +86,15 @@ class Engine:
         self._clock = clock
         self.scheduler = Scheduler(slots)
         self._usual_lora: tuple[float, ...] = ()
-        self._feedback = StepFeedback(own.cost, own.observe, meter, slots)
+        self.threads = own.threads
+        self.feedback = StepFeedback(own.cost, own.observe, meter, slots)
         self.speculator = speculator
-        self._drafting = Drafting(context, self.scheduler, speculator, clock)
-        self._finisher = RequestFinisher(self.scheduler, meter, speculator)
-        self.runner = ModelRunner(context, self.scheduler, self._finisher, clock, images)
-        self._images = ImageSteps(images, self.scheduler, self._finisher) if images is not None else None
-        self._committer = Committer(intake, context, slots, self._finisher)
-        self._piggyback = PiggybackScheduler(own.cost)
+        self.drafting = Drafting(context, self.scheduler, speculator, clock)
+        self.finisher = RequestFinisher(self.scheduler, meter, speculator)
+        self.runner = ModelRunner(context, self.scheduler, self.finisher, clock, images)
+        self._images = ImageSteps(images, self.scheduler, self.finisher) if images is not None else None
+        self._committer = Committer(intake, context, slots, self.finisher)
+        self.piggyback = PiggybackScheduler(own.cost)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
         self._has_written = False
@@ -190,11 +191,11 @@ class Engine:
 
     def can_pause(self, seconds: float) -> bool:
         """Return whether requests of the fast lane, if there are any, can wait ``seconds`` for something else."""
-        return self.is_idle or self._piggyback.can_pause(seconds)
+        return self.is_idle or self.piggyback.can_pause(seconds)
 
     def book_pause(self, seconds: float) -> None:
         """Record that the engine's thread was elsewhere for ``seconds`` after a step."""
-        self._piggyback.book_pause(seconds)
+        self.piggyback.book_pause(seconds)
         if self._committed_at is not None and self._ended_at is not None:
             self._committed_at += seconds
             self._ended_at += seconds
@@ -233,14 +234,14 @@ class Engine:
         stats.total += ended - began
         self._end_step(reading, began, ended, draft_seconds)
         if leaders is running:
-            self._piggyback.stop()
+            self.piggyback.stop()
         elif is_pause:
-            self._piggyback.book_pause(ended - began)
+            self.piggyback.book_pause(ended - began)
         elif done:
-            self._piggyback.observe(done, began, ended, draft_seconds)
+            self.piggyback.observe(done, began, ended, draft_seconds)
         if not len(scheduler):
-            self._piggyback.stop()
-            self._feedback.stop()
+            self.piggyback.stop()
+            self.feedback.stop()
         return events
 
     def _wait_for_work(self) -> None:
@@ -249,17 +250,16 @@ class Engine:
         if self._images is not None and self.scheduler.running:
             self._images.encoder.wait(_LONGEST_WAIT)
         elif self.scheduler.waiting.size:
-            self.slots.wait_for_reads(_LONGEST_WAIT)
+            self.slots.store.wait(_LONGEST_WAIT)
 
     def _start(self, sequence: Sequence, events: list[RequestEvent], now: float) -> None:
         """Take in a request that has got a slot; the first time, report its start."""
-        sequence.rode_at = self._piggyback.n_rides
+        sequence.rode_at = self.piggyback.n_rides
         if sequence.was_started:
             return
         sequence.was_started = True
         sequence.started_at = now
         sequence.n_cached = sequence.n_past
-        self.stats.n_hits += sequence.n_cached
         sequence.cache_miss = self._cache_miss(sequence)
         events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached, sequence.slot.id))
         if sequence.request.reports_progress:
@@ -290,7 +290,7 @@ class Engine:
         chunk = self._chunk(decoding, leaders) if len(decoding) < len(leaders) else 0
         is_scoring = len(decoding) < len(running) and any(sequence.is_scoring for sequence in running)
         # A prompt that is scored needs the outputs that drafts would use.
-        drafts, draft_seconds = (NO_DRAFTS, 0.0) if is_scoring else self._drafting.draft(decoding, chunk)
+        drafts, draft_seconds = (NO_DRAFTS, 0.0) if is_scoring else self.drafting.draft(decoding, chunk)
         todo = plan(leaders, self.runner.capacity, chunk, drafts)
         if leaders is not running:
             todo += self._riding(todo, running)
@@ -309,7 +309,7 @@ class Engine:
 
         def may_run(sequence: Sequence, n_rows: int) -> bool:
             seconds = self.cost.time(n_rows, sequence.n_past)
-            return not has_leaders or sequence.lane is Lane.FAST or self._piggyback.can_pause(seconds)
+            return not has_leaders or sequence.lane is Lane.FAST or self.piggyback.can_pause(seconds)
 
         decoding = [sequence for sequence in running if not sequence.is_prefilling]
         return images.next_share(self._chunk(decoding, running), is_alone=not running, may_run=may_run)
@@ -332,7 +332,7 @@ class Engine:
         reading.began, reading.ended, reading.has_waited = began, now, self.runner.has_waited
         self._committer.commit(done, reading, events, now)
         self.stats.n_sampled += reading.n_sampled
-        self._feedback.add(reading)
+        self.feedback.add(reading)
         self.slots.after_step()
         return reading
 
@@ -354,14 +354,14 @@ class Engine:
         n_rows = sum([share.n_rows + len(share.draft) for share in leaders])
         if not riders:
             return ()
-        return self._piggyback.add_riders(leaders, riders, self.runner.capacity - n_rows)
+        return self.piggyback.add_riders(leaders, riders, self.runner.capacity - n_rows)
 
     def write_back(self) -> float | None:
         """While idle, write texts to RAM and disk; return in how many seconds to call again, None: nothing is left."""
         if self.slots.write_back():
             self._has_written = True
             return 0.0
-        if self.slots.is_writing:
+        if self.slots.store.is_writing:
             self._has_written = True
             return _WRITE_PAUSE
         if self._has_written:
@@ -374,11 +374,11 @@ class Engine:
         """Return a snapshot of the last second if one is due, else None."""
         now = self._clock()
         if self.is_idle:
-            self._feedback.flush()
+            self.feedback.flush()
         if not self.meter.is_due(now, self.is_idle):
             return None
-        self._feedback.flush()
-        slots, store, n_cells = self.slots, self.slots.store, self.context.n_cells
+        self.feedback.flush()
+        slots, n_cells = self.slots, self.context.n_cells
         totals = self.speculator.stats if self.speculator is not None else None
         known = Snapshot(
             is_idle=self.is_idle,
@@ -388,10 +388,7 @@ class Engine:
             # Cells that texts share count for each.
             n_cells_used=min(slots.n_resident, n_cells),
             n_cells=n_cells,
-            n_idle_cells=min(slots.n_idle, n_cells),
-            n_hit_tokens=self.stats.n_hits,
-            cache_ram_bytes=store.n_ram_bytes,
-            cache_disk_bytes=store.n_disk_bytes,
+            cache_ram_bytes=slots.store.n_ram_bytes,
             drafted_at=tuple(totals.drafted_at) if totals is not None else (),
             accepted_at=tuple(totals.accepted_at) if totals is not None else (),
         )
@@ -410,7 +407,7 @@ class Engine:
         while self._cancelled:
             request_id = self._cancelled.pop()
             if request_id in self.scheduler:
-                self._finisher.finish(self.scheduler[request_id], FinishReason.CANCELLED, events, now)
+                self.finisher.finish(self.scheduler[request_id], FinishReason.CANCELLED, events, now)
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""

@@ -88,7 +88,7 @@ class Meter:
         self.kv_type = kv_type
         self.is_in_cache = reads.step(1, 0) < cache_bytes
         self._cost = cost
-        self._reads = reads
+        self.reads = reads
         self._steps: deque[StepReading] = deque()
         self._kv_per_row = 0
         self._published_at = float("-inf")
@@ -126,7 +126,7 @@ class Meter:
                 n_sequences += 1
                 n_drafted += own - 1
                 plain_kv += past + own - (own * past + own * (own + 1) // 2)
-        n_bytes = self._reads.step(n_rows, n_cells, len(shares)) + draft_bytes
+        n_bytes = self.reads.step(n_rows, n_cells, len(shares)) + draft_bytes
         cost, seconds = self._cost, max(seconds, decode + draft)
         if not n_drafted:
             # This is a plain step itself, apart from the time for deciding not to draft.
@@ -246,12 +246,8 @@ _LONGEST, _MOST = 0.05, 16
 
 @dataclass(slots=True)
 class StepStats:
-    """Counts since the start, and the seconds of all steps: all, in the target's decode, drafting and planning.
+    """Counts since the start, and the seconds of all steps: all, in the target's decode, drafting and planning."""
 
-    ``n_hits`` are prompt tokens that were found in a cache.
-    """
-
-    n_hits: int = 0
     n_steps: int = 0
     n_sampled: int = 0
     total: float = 0.0

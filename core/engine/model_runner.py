@@ -27,8 +27,8 @@ class EngineBroken(SlipstreamError):
 class ModelRunner:
     """Fills the batch and decodes it. While the KV cache has no room, it makes room or takes less work.
 
-    ``seconds`` is the time inside ``llama_decode`` since the start, ``n_rows`` the rows given to it. ``has_waited``:
-    the last batch was over when its time was taken.
+    ``seconds`` is the time inside ``llama_decode`` since the start. ``has_waited``: the last batch was over when its time
+    was taken.
     """
 
     def __init__(
@@ -42,7 +42,6 @@ class ModelRunner:
         """Run ``scheduler``'s requests; ``finisher`` ends those that cannot go on, ``images`` has embeddings."""
         self._images = images
         self.seconds = 0.0
-        self.n_rows = 0
         self.has_waited = True
         self.capacity = context.n_batch
         self._context = context
@@ -102,7 +101,6 @@ class ModelRunner:
         if status is DecodeStatus.OK and waits:
             self._context.synchronize()
         self.seconds += self._clock() - began
-        self.n_rows += batch.n_tokens
         return status
 
     def _decode_image(self, share: Share, images: ImageEncoder) -> DecodeStatus:
@@ -120,7 +118,6 @@ class ModelRunner:
         if status is DecodeStatus.OK:
             self._context.synchronize()
         self.seconds += self._clock() - began
-        self.n_rows += batch.n_tokens
         return status
 
     def _make_room(self, shares: StepPlan, events: list[RequestEvent]) -> StepPlan:

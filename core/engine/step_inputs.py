@@ -23,11 +23,7 @@ class Drafting:
     """Asks the speculator for drafts, and makes sure that the cache can drop rejected ones."""
 
     def __init__(
-        self,
-        context: Context,
-        scheduler: Scheduler,
-        speculator: Speculator | None,
-        clock: Callable[[], float],
+        self, context: Context, scheduler: Scheduler, speculator: Speculator | None, clock: Callable[[], float]
     ) -> None:
         """Draft for requests of ``scheduler`` in ``context``."""
         self.speculator = speculator

@@ -97,8 +97,8 @@ def write_segment(path: Path, key: bytes, header: SegmentHeader, blob: Blob) -> 
     try:
         handle = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
         with open(handle, "wb", buffering=0) as file:
-            _write_all(file.fileno(), memoryview(head))
-            _write_all(file.fileno(), memoryview(blob.data))
+            write_all(file.fileno(), memoryview(head))
+            write_all(file.fileno(), memoryview(blob.data))
         os.replace(partial, path)
     except OSError:
         with contextlib.suppress(OSError):
@@ -246,7 +246,8 @@ def size(cache_folder: Path) -> int:
     return n_bytes
 
 
-def _write_all(handle: int, data: memoryview) -> None:
+def write_all(handle: int, data: memoryview) -> None:
+    """Write all of ``data``; raises OSError."""
     while data:
         data = data[os.write(handle, data) :]
 

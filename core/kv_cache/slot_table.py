@@ -45,11 +45,10 @@ class SlotTable:
         self.memory = memory
         self.key = key
         self.store = store if store is not None else SegmentStore(PrefixTree(), ram_limit=0)
-        self._slots = tuple(Slot(index) for index in range(n_slots))
-        self._tree = self.store.tree
+        self.slots = tuple(Slot(index) for index in range(n_slots))
         self._offload = KvOffload(self.store, memory, n_slots, segment_size, clock)
-        self._search = SlotSearch(self._slots, self._tree, memory)
-        self._prefill_seconds = prefill_seconds
+        self._search = SlotSearch(self.slots, self.store.tree, memory)
+        self.prefill_seconds = prefill_seconds
         self._ticks = 0
         self._n_idle: int | None = 0  # None: to be counted again
         self._is_at_work = False
@@ -57,23 +56,23 @@ class SlotTable:
         self._idle_paid = 0.0
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self.slots)
 
     @property
     def has_free(self) -> bool:
         """True if a slot is free."""
-        return any(slot.is_free for slot in self._slots)
+        return any(slot.is_free for slot in self.slots)
 
     @property
     def n_resident(self) -> int:
         """Tokens held by all slots; shared cells count for each."""
-        return sum(slot.n_resident for slot in self._slots)
+        return sum(slot.n_resident for slot in self.slots)
 
     @property
     def n_idle(self) -> int:
         """Tokens in free slots."""
         if self._n_idle is None:
-            self._n_idle = sum([slot.n_resident for slot in self._slots if slot.is_free])
+            self._n_idle = sum([slot.n_resident for slot in self.slots if slot.is_free])
         return self._n_idle
 
     # -- requests -----------------------------------------------------------------------------------------------
@@ -99,7 +98,7 @@ class SlotTable:
         if not missing or isinstance(earlier, DiskReadWait) or n_known - n_held < _LEAST_AWAITED:
             return None
         # From then on computing is faster.
-        return self._offload.read(missing, self._clock() + self._prefill_seconds(n_known - n_held))
+        return self._offload.read(missing, self._clock() + self.prefill_seconds(n_known - n_held))
 
     def evict_ahead(self, tokens: TokenBuffer, wanted: int | None = None) -> bool:
         """Save a part of the slot that ``tokens`` would take; True if nothing is left to save.
@@ -148,7 +147,7 @@ class SlotTable:
         target.rank = rank
         stops = self.memory.checkpoints(tokens.size, target.n_resident) if self.store.can_keep else set()
         target.stops = {tokens.whole_images(stop) for stop in stops}
-        self._tree.insert(target, tokens.view)
+        self.store.tree.insert(target, tokens.view)
         return target, target.n_resident
 
     def _found(
@@ -204,7 +203,7 @@ class SlotTable:
         self._leave_tree(slot)
         slot.n_left = self._cut(slot, slot.resident.whole_images(slot.n_resident))
         if slot.n_resident:
-            self._tree.insert(slot, slot.text)
+            self.store.tree.insert(slot, slot.text)
 
     def clear(self, slot: Slot) -> None:
         """Drop the contents of a slot."""
@@ -230,11 +229,11 @@ class SlotTable:
 
     def is_free(self, number: int) -> bool:
         """Return whether no request runs in a slot."""
-        return self._slots[number].is_free
+        return self.slots[number].is_free
 
     def read_left(self, number: int) -> DiskReadWait | None:
         """Have the disk read what only it has of the text that was left in a free slot; None if there is nothing."""
-        slot = self._slots[number]
+        slot = self.slots[number]
         missing = [link.segment for link in self._links_left(slot) if link.segment.blob is None]
         return self._offload.read(missing, math.inf) if missing else None
 
@@ -243,7 +242,7 @@ class SlotTable:
 
         What has moved to RAM since, or was ``read``, is loaded again. None if the text is empty, or is kept nowhere.
         """
-        slot = self._slots[number]
+        slot = self.slots[number]
         if slot.n_resident < slot.n_left:
             self._bring_back(slot, read.blobs if read is not None else {})
         # Of a text that moves to the store, the last few tokens are not kept.
@@ -257,7 +256,7 @@ class SlotTable:
 
         What the slot held before is saved in the store.
         """
-        slot = self._slots[number]
+        slot = self.slots[number]
         self.save(slot)
         self._drop(slot)
         slot.is_free = False
@@ -270,7 +269,7 @@ class SlotTable:
 
     def erase(self, number: int) -> int:
         """Empty a free slot, and forget its text wherever it is kept; return the tokens that it had."""
-        slot = self._slots[number]
+        slot = self.slots[number]
         text = slot.resident.view[: slot.n_left].copy()
         self._drop(slot)
         slot.n_left = 0
@@ -281,7 +280,7 @@ class SlotTable:
     def _links_left(self, slot: Slot) -> list[SegmentLink]:
         """Return what the store has of the text that was left in a free slot, behind what the slot holds."""
         self.store.poll()
-        return self.store.chain(self._tree.match(slot.resident.view[: slot.n_left]), slot.n_resident)
+        return self.store.chain(self.store.tree.match(slot.resident.view[: slot.n_left]), slot.n_resident)
 
     def _bring_back(self, slot: Slot, read: Mapping[Segment, Blob]) -> None:
         """Load what a free slot was left with from RAM, and what was ``read``."""
@@ -323,7 +322,7 @@ class SlotTable:
 
     def _leave_tree(self, slot: Slot) -> None:
         if slot.node is not None:
-            self._tree.remove(slot)
+            self.store.tree.remove(slot)
 
     # -- idle texts -----------------------------------------------------------------------------------------------
 
@@ -338,7 +337,7 @@ class SlotTable:
 
     def forget_idle(self) -> None:
         """Drop the contents of free slots and of the store."""
-        for slot in self._slots:
+        for slot in self.slots:
             if slot.is_free:
                 self._drop(slot)
                 slot.n_left = 0
@@ -350,7 +349,7 @@ class SlotTable:
         if not self._is_at_work:
             self._is_at_work = True
             self.store.defer_writes(True)
-        for slot in self._slots if not self.memory.can_share else ():
+        for slot in self.slots if not self.memory.can_share else ():
             if not slot.is_free and slot.n_resident in slot.stops:
                 slot.stops.discard(slot.n_resident)
                 self._save_segment(slot)
@@ -367,7 +366,7 @@ class SlotTable:
             return
         self._idle_paid += max(seconds, 0.0)
         while (slot := self._search.oldest_idle()) is not None:
-            price_of = self._offload.seconds_to_move if self.store.can_keep else self._prefill_seconds
+            price_of = self._offload.seconds_to_move if self.store.can_keep else self.prefill_seconds
             price = price_of(slot.n_resident)
             if self._idle_paid <= price or self._save_segment(slot):
                 return
@@ -380,19 +379,10 @@ class SlotTable:
         self._is_at_work = False
         self.store.defer_writes(False)
         self.store.poll()
-        for slot in sorted(self._slots, key=lambda one: -one.last_used):
+        for slot in sorted(self.slots, key=lambda one: -one.last_used):
             if slot.is_free and slot.n_resident and self._save_segment(slot):
                 return True
         return self.store.write_behind()
-
-    @property
-    def is_writing(self) -> bool:
-        """True while the disk has something to do or to say."""
-        return self.store.is_writing
-
-    def wait_for_reads(self, seconds: float) -> None:
-        """Wait until the disk has read something, at most ``seconds``."""
-        self.store.wait(seconds)
 
     def close(self) -> None:
         """End the store's threads."""

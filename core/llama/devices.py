@@ -70,8 +70,7 @@ def handles_of(names: Sequence[str]) -> list[int]:
     for name, handles in found:
         if not handles:
             how = advice(
-                f"{PROGRAM} doctor lists the devices.",
-                Sentence("Choose another one in Settings under Engine."),
+                f"{PROGRAM} doctor lists the devices.", Sentence("Choose another one in Settings under Engine.")
             )
             raise BadOption("There is no device called {name}. {how}", name=repr(name), how=how)
     return [handle for _, handles in found for handle in handles]

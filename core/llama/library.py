@@ -46,10 +46,7 @@ def _import_bindings() -> tuple[Any, Any]:
     try:
         return importlib.import_module("llama_cpp.llama_cpp"), importlib.import_module("llama_cpp._ggml").libggml
     except (OSError, RuntimeError, FileNotFoundError) as error:
-        how = advice(
-            f"Delete .venv and run {PROGRAM}",
-            Sentence("Quit, delete the folder .venv and start it again"),
-        )
+        how = advice(f"Delete .venv and run {PROGRAM}", Sentence("Quit, delete the folder .venv and start it again"))
         raise LibraryMissing("llama.cpp's libraries do not load: {error}. {how}.", error=error, how=how) from error
 
 

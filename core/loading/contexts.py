@@ -20,6 +20,7 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.build import llama_version
 from core.llama.context import Batch, Context, ContextOptions
 from core.llama.model import Model, Vocab
+from core.llama.projector import Projector
 from core.loading.memory_need import ContextSize, cuts_windows, n_outputs, n_snapshots
 from core.machine.host import core_count
 from core.machine.known_machine import Measurements
@@ -28,7 +29,7 @@ from core.values.errors import LoadFailed
 from models.estimate.fit.memory import free_memory
 from models.facts.model_facts import ModelFacts
 from models.facts.split_files import parts
-from models.pairing.vocabulary import why_not
+from models.pairing.vocabulary import why_vocabularies_differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +113,13 @@ def open_side_context(
 
 
 @contextmanager
-def closed_on_failure(held: Context | Model) -> Iterator[None]:
-    """Free a context or a model if the block fails."""
+def closed_on_failure(held: Context | Model | Projector | None) -> Iterator[None]:
+    """Free what is held, if anything, if the block fails."""
     try:
         yield
     except BaseException:
-        held.close()
+        if held is not None:
+            held.close()
         raise
 
 
@@ -130,7 +132,7 @@ def draft_file(target: LoadedTarget, path: str) -> Iterator[Model]:
     options = replace(target.options, mlock=False, n_cpu_moe=None)
     model = Model(path, options, n_gpu_layers=target.n_gpu_layers)
     with closed_on_failure(model):
-        reason = why_not(target.vocab, Vocab(model))
+        reason = why_vocabularies_differ(target.vocab, Vocab(model))
         if reason:
             raise cannot_draft(target, path, reason)
         yield model

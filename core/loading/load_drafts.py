@@ -23,7 +23,7 @@ from core.loading.contexts import (
     measure_context,
     open_side_context,
 )
-from core.loading.memory_fit import wants_mtp, why_no_mtp
+from core.loading.memory_fit import wants_mtp, why_no_mtp_here
 from core.loading.memory_need import read_facts
 from core.scheduler.input_processor import InputProcessor
 from core.speculation.proposers.draft_model import DraftModelProposer
@@ -50,7 +50,7 @@ def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
     if options.speculation == "off":
         return ()
     left_out = []
-    if facts.n_mtp_layers and options.uses_heads and (reason := why_no_mtp(facts)):
+    if facts.n_mtp_layers and options.uses_heads and (reason := why_no_mtp_here(facts)):
         left_out.append(
             Sentence(
                 "The prediction heads of {model_path} are not used. {reason}",

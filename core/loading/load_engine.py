@@ -14,7 +14,7 @@ import numpy as np
 
 from core.cost.calibration import steps_key
 from core.cost.cost_model import ReadCost
-from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure
+from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, step_times
 from core.engine.embedder import MAX_TEXTS, Embedder
 from core.engine.engine import Engine
 from core.engine.meter import Meter
@@ -24,20 +24,8 @@ from core.llama.context import Batch, Context, EmbeddingContext, EmbeddingOption
 from core.llama.heads import why_unavailable
 from core.llama.model import LoraAdapters, Model, Vocab
 from core.llama.projector import Projector
-from core.loading.contexts import (
-    LoadedTarget,
-    closed_on_failure,
-    make_slots,
-    measure_context,
-    open_context,
-)
-from core.loading.load_drafts import (
-    kind_of_file,
-    make_speculator,
-    small_model_facts,
-    why_left_out,
-    why_no_draft_engine,
-)
+from core.loading.contexts import LoadedTarget, closed_on_failure, make_slots, measure_context, open_context
+from core.loading.load_drafts import kind_of_file, make_speculator, small_model_facts, why_left_out, why_no_draft_engine
 from core.loading.memory_fit import (
     ALL_LAYERS,
     LoadPlan,
@@ -96,39 +84,29 @@ def load_engine(
     notices += (*found.notices, *why_so(facts, found, machine))
     if measured is None:
         measured = Measurements(cache_folder / MEASURED_FILE if cache_folder else None)
-    draft_path = options.draft_path if options.draft_path and options.speculation != "off" else ""
-    model = Model(
-        options.model_path,
-        options,
-        n_gpu_layers=n_gpu_layers,
-        load_mtp=wants_mtp(facts, options),
-        progress=progress,
-    )
-    projector = None
-    try:
+    has_heads = wants_mtp(facts, options)
+    model = Model(options.model_path, options, n_gpu_layers=n_gpu_layers, load_mtp=has_heads, progress=progress)
+    with closed_on_failure(model):
         projector, problem = _open_projector(model, options, n_gpu_layers)
         notices += (problem,) if problem else ()
-        if projector is not None and not projector.is_causal:
-            found = replace(found, options=_with_whole_images(options, projector))
-        try:
-            engine, threads = _build(model, facts, found, measured, cache_folder, clock, projector)
-        except DraftRefused as error:
-            if options.must_draft:
-                raise
-            notices += (error.message,)
-            without = replace(found, options=replace(found.options, draft_path=None))
-            engine, threads = _build(model, facts, without, measured, cache_folder, clock, projector)
-            draft_path = ""
-        if draft_path and why_unavailable(kind_of_file(draft_path)):
-            draft_path = ""
-        if options.lora:
-            engine.use_adapters(LoraAdapters(model, options.lora))
-        engine.meter.peak = peak_of(facts, found.placement, machine) if n_gpu_layers else _known_peak(cache_folder)
-    except BaseException:
-        if projector is not None:
-            projector.close()
-        model.close()
-        raise
+        with closed_on_failure(projector):
+            if projector is not None and not projector.is_causal:
+                # A batch holds an image whose rows must be evaluated together.
+                n_ubatch = max(projector.most_rows(), options.n_ubatch)
+                found = replace(found, options=replace(options, n_ubatch=n_ubatch))
+            build = partial(_build, model, facts, measured, cache_folder, clock, projector)
+            try:
+                engine, threads, refused = *build(found), ""
+            except DraftRefused as error:
+                if options.must_draft:
+                    raise
+                refused = error.message
+                engine, threads = build(replace(found, options=replace(found.options, draft_path=None)))
+            notices += (refused,) if refused else ()
+            draft_path = "" if refused else _draft_in_use(options)
+            if options.lora:
+                engine.use_adapters(LoraAdapters(model, options.lora))
+            engine.meter.peak = peak_of(facts, found.placement, machine) if n_gpu_layers else _known_peak(cache_folder)
     loaded = _loaded(
         model,
         engine.vocab,
@@ -148,7 +126,7 @@ def load_engine(
         why_no_spark=why_no_draft_engine(options) if engine.draft_model is None else "",
         draft_path=draft_path,
         mmproj=options.mmproj or "" if projector is not None else "",
-        has_heads=wants_mtp(facts, options),
+        has_heads=has_heads,
     )
     return engine, loaded
 
@@ -184,6 +162,12 @@ def _loaded(
     )
 
 
+def _draft_in_use(options: EngineOptions) -> str:
+    """Return the file that drafts, "" if none does: drafting is off, or this build of llama.cpp cannot run it."""
+    path = options.draft_path if options.speculation != "off" else None
+    return path if path and not why_unavailable(kind_of_file(path)) else ""
+
+
 def _known_peak(cache_folder: Path | None) -> float | None:
     """Return the kept bandwidth of this machine."""
     known = remembered(cache_folder, this_machine()) if cache_folder else None
@@ -193,11 +177,11 @@ def _known_peak(cache_folder: Path | None) -> float | None:
 def _build(
     model: Model,
     facts: ModelFacts,
-    plan: LoadPlan,
     measured: Measurements,
     cache_folder: Path | None,
     clock: Callable[[], float],
     projector: Projector | None,
+    plan: LoadPlan,
 ) -> tuple[Engine, ThreadChoice]:
     """Return an engine for a model that was loaded as ``plan`` says, and the threads of its steps."""
     options, size, n_gpu_layers = plan.options, plan.size, plan.n_gpu_layers
@@ -255,11 +239,6 @@ def _open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> 
         return None, error.message
 
 
-def _with_whole_images(options: EngineOptions, projector: Projector) -> EngineOptions:
-    """Return the options with batches that hold an image whose rows must be evaluated together."""
-    return replace(options, n_ubatch=max(projector.most_rows(), options.n_ubatch))
-
-
 def _prompt_reader(projector: Projector, options: EngineOptions, n_ubatch: int) -> PromptReader:
     """Return the reader of prompts with images for an engine with these options. Raises LoadFailed."""
     assert options.mmproj is not None
@@ -287,7 +266,7 @@ def _choose_threads(
     chosen = {}
     for name, n_rows in _THREAD_WIDTHS.items():
         rows = min(n_rows, context.n_cells)
-        times = measure(lambda count, rows=rows: _probe(context, rows, count), counts)  # type: ignore[misc]
+        times = step_times(partial(_probe, context, rows), counts)
         chosen[name] = fewest_that_pay(times)
         _log.info("threads: steps of %d rows take %s", rows, times)
     context.clear()

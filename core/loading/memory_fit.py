@@ -70,7 +70,7 @@ class LoadPlan:
     notices: tuple[str, ...] = ()
 
 
-def why_no_mtp(facts: ModelFacts) -> str | None:
+def why_no_mtp_here(facts: ModelFacts) -> str | None:
     """Return why a model's prediction heads cannot be used, as a sentence; None where they can."""
     return rules.why_no_mtp(facts) or why_unavailable(ProposerKind.MTP)
 
@@ -81,7 +81,7 @@ def wants_mtp(facts: ModelFacts, options: EngineOptions) -> bool:
         return False
     if options.speculation == "draft" and options.draft_path is not None:
         return False
-    return why_no_mtp(facts) is None
+    return why_no_mtp_here(facts) is None
 
 
 def usable_gpus(options: EngineOptions) -> tuple[Device, ...]:

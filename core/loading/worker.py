@@ -336,7 +336,7 @@ def _in_steps(report: Callable[[float], None]) -> Callable[[float], None]:
 def _import_ahead() -> None:
     """Import what loading needs, while the server still decides what to load."""
     with contextlib.suppress(Exception):  # the error is reported when a model is loaded
-        import core.loading.load_engine  # noqa: F401
+        import core.loading.load_engine  # noqa: F401 - only so that it is loaded
 
 
 def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:

@@ -201,14 +201,14 @@ class BackgroundBandwidth:
     def run(self) -> None:
         """Do all of it on this thread."""
         try:
-            while (bandwidth := self._try()) is None:
+            while (bandwidth := self.try_once()) is None:
                 pass
             self._found(bandwidth.bytes_per_second)
             remember(self._folder, bandwidth)
         except (SlipstreamError, MemoryError, OSError) as error:
             _log.info("The memory bandwidth could not be measured or kept: %s", error)
 
-    def _try(self) -> Bandwidth | None:
+    def try_once(self) -> Bandwidth | None:
         """Return an undisturbed measurement, or None."""
         before = self._activity()
         self._everybody.busy_cores()

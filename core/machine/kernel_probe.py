@@ -123,11 +123,11 @@ class OpTimer:
             if graph is None:
                 return None
             times: list[float] = []
-            self._run(graph)
+            self.run(graph)
             deadline = time.perf_counter() + self._seconds
             while len(times) < 3 or time.perf_counter() < deadline:
                 began = time.perf_counter()
-                self._run(graph)
+                self.run(graph)
                 times.append(time.perf_counter() - began)
             return sorted(times)[len(times) // 2]
 
@@ -135,7 +135,8 @@ class OpTimer:
         """Free the backend."""
         _stop(self._backend)
 
-    def _run(self, graph: Any) -> None:
+    def run(self, graph: Any) -> None:
+        """Compute a graph once."""
         _compute(self._backend, graph)
         _synchronize(self._backend)
 

@@ -75,7 +75,7 @@ def measurement_key(*parts: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def identity() -> str:
+def runs_key() -> str:
     """Return the key of kept runs: processor, threads, memory and version of llama-cpp-python."""
     machine = this_machine()
     parts = (machine.cpu, f"{machine.n_threads} threads", f"{machine.ram} bytes")
@@ -84,7 +84,7 @@ def identity() -> str:
 
 def known_runs(folder: Path) -> tuple[ModelRun, ...]:
     """Return the kept runs of models on this machine from ``folder``."""
-    return read_runs(folder, identity())
+    return read_runs(folder, runs_key())
 
 
 def known_machine(

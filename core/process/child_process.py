@@ -124,7 +124,7 @@ def run_module(
     It is killed when ``should_stop``, asked twice a second, returns True. Raises subprocess.TimeoutExpired after
     ``seconds``, and OSError.
     """
-    command, until = _command(module, *arguments), time.monotonic() + seconds
+    command, until = module_command(module, *arguments), time.monotonic() + seconds
     with subprocess.Popen(
         command,
         stdin=None if text is None else subprocess.PIPE,
@@ -165,7 +165,7 @@ def start_module(module: str, stderr: IO[bytes] | None = None, pass_fds: tuple[i
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            _command(module),
+            module_command(module),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr or subprocess.DEVNULL,
@@ -190,7 +190,7 @@ class ChildProcess:
         self.pid = process.pid
         # The descriptors stay owned by the Popen object, which closes them in ``close``.
         self.pipe = Pipe(process.stdout.fileno(), process.stdin.fileno())
-        self._process = process
+        self._process, self._streams = process, (process.stdin, process.stdout)
 
     @property
     def is_running(self) -> bool:
@@ -207,9 +207,9 @@ class ChildProcess:
 
     def close(self) -> None:
         """Close the pipe to a process that has ended."""
-        for stream in (self._process.stdin, self._process.stdout):
+        for stream in self._streams:
             with contextlib.suppress(OSError):
-                stream.close()  # type: ignore[union-attr]
+                stream.close()
 
     def __enter__(self) -> ChildProcess:
         return self
@@ -220,7 +220,8 @@ class ChildProcess:
         self.close()
 
 
-def _command(module: str, *arguments: str) -> list[str]:
+def module_command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module of ours."""
     # -P: do not import from the user's current folder.
     return [sys.executable, "-P", "-m", module, *arguments]
 

@@ -94,13 +94,7 @@ class Sampler:
     """
 
     def __init__(
-        self,
-        model: Model,
-        vocab: Vocab,
-        params: SamplingParams,
-        seed: int,
-        n_ctx: int,
-        grammar: Guide | None = None,
+        self, model: Model, vocab: Vocab, params: SamplingParams, seed: int, n_ctx: int, grammar: Guide | None = None
     ) -> None:
         """Build the chain; ``seed`` is the one to use. A ``grammar``, owned from now on, restricts the choice."""
         self.params = params

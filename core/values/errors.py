@@ -96,7 +96,7 @@ class DraftRefused(LoadFailed):
 
 
 class ModelDoesNotFit(LoadFailed):
-    """The model needs more memory than is free. ``needed`` and ``free`` are bytes of ``device`` ("": all memory)."""
+    """The model needs more memory than is free. Both are bytes of ``device`` ("": all memory)."""
 
     def __init__(self, needed: int, free: int, detail: str = "", device: str = "") -> None:
         super().__init__(
@@ -106,7 +106,6 @@ class ModelDoesNotFit(LoadFailed):
             free=free,
             detail=detail or Sentence("Choose a smaller quantisation, a smaller context, or close other programs."),
         )
-        self.needed, self.free = needed, free
 
 
 class WorkerUnavailable(LoadFailed):

@@ -106,10 +106,9 @@ class Snapshot:
     measured bandwidth (None where it is not known) and ``peak_share`` at most 1. ``is_in_cache``: the model is so small
     that the processor's cache may hold it, so that steps do not read from memory. ``drafted_at[d]`` counts tokens
     drafted at depth d since the model was loaded, ``accepted_at[d]`` the accepted ones of them; ``n_drafted`` and
-    ``n_accepted`` are of the last second. ``n_idle_cells`` hold cached prompts that no running request uses;
-    ``cache_ram_bytes`` and ``cache_disk_bytes`` are the prompt cache outside of the KV cache. ``n_hit_tokens`` counts
-    prompt tokens found in any cache since the model was loaded. ``speedup`` compares with observed plain steps (None:
-    too few). ``cheap_rows`` is how many rows a step can have within 1.75 times the time of one row, by the cost model.
+    ``n_accepted`` are of the last second. ``cache_ram_bytes`` is the prompt cache in RAM. ``speedup`` compares with
+    observed plain steps (None: too few). ``cheap_rows`` is how many rows a step can have within 1.75 times the time of
+    one row, by the cost model.
     """
 
     is_idle: bool = True
@@ -125,10 +124,7 @@ class Snapshot:
     lanes: tuple[LaneCount, ...] = ()
     n_cells_used: int = 0
     n_cells: int = 0
-    n_idle_cells: int = 0
-    n_hit_tokens: int = 0
     cache_ram_bytes: int = 0
-    cache_disk_bytes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
     drafted_at: tuple[int, ...] = ()

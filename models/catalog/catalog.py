@@ -21,7 +21,7 @@ from models.gguf.errors import GgufError
 
 STARTER_FOLDER = Path(__file__).resolve().parents[1] / "starter"
 # The bundled model, and the smaller one that drafts for it.
-STARTER, STARTER_DRAFT = STARTER_FOLDER / "ember-q8_0.gguf", STARTER_FOLDER / "ember-draft-q8_0.gguf"
+STARTER = STARTER_FOLDER / "ember-q8_0.gguf"
 # Limits of a scan, far above any real folder of models.
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000

@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from models.download.pieces import Journal, JournalSubject, PieceMap, check_records, piece_bytes_for, read_records
 from models.download.progress import DownloadOptions, DownloadPhase
 from models.download.ranges import RangeRequests
+from models.download.resume import Journal, JournalSubject, PieceMap, check_records, piece_bytes_for, read_records
 from models.download.transfer import Transfer
 from models.files.errors import WrongContent, as_download_errors
 from models.files.safe_path import partial, target
 from models.hub.client import Hub
-from models.hub.repository import RemoteFile
+from models.hub.repository import HubFile
 
 # Called with the phase and the number of bytes received.
 PhaseCallback = Callable[[DownloadPhase, int], None]
@@ -24,7 +24,7 @@ class FileDownload:
     """Downloads one file of a repository at one commit into the partial file ``part``."""
 
     def __init__(
-        self, hub: Hub, repo_id: str, commit: str, file: RemoteFile, folder: Path, options: DownloadOptions
+        self, hub: Hub, repo_id: str, commit: str, file: HubFile, folder: Path, options: DownloadOptions
     ) -> None:
         self.file = file
         self.part = partial(folder, repo_id, file.path, ".part")

@@ -22,7 +22,7 @@ from models.formatting.figures import size
 from models.formatting.sentence import Sentence
 from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
-from models.hub.repository import FileRole, RemoteFile, RemoteModel, Repository, choice_of, choose, with_projector
+from models.hub.repository import FileRole, HubFile, HubModel, Repository, choice_of, choose, with_projector
 
 # Times that a download starts over because the file changed on the Hub.
 RESTARTS = 3
@@ -43,7 +43,7 @@ class DownloadRequest:
     or_newest: bool = False
 
 
-def choose_one(repository: Repository, wanted: str) -> RemoteModel:
+def choose_one(repository: Repository, wanted: str) -> HubModel:
     """The one item that matches ``wanted``; raises NothingToChoose, which lists the choices."""
     models = repository.with_role(FileRole.MODEL)
     found = choose(repository.models, wanted) if wanted else models
@@ -114,9 +114,7 @@ class ModelDownload:
                 raise
             return self._hub.repository(request.repo_id)
 
-    def _one(
-        self, repository: Repository, model: RemoteModel, report: Callable[[DownloadProgress], None]
-    ) -> Downloaded:
+    def _one(self, repository: Repository, model: HubModel, report: Callable[[DownloadProgress], None]) -> Downloaded:
         targets = [target(self._folder, repository.repo_id, file.path) for file in model.files]
         commit, repo_id = repository.commit, repository.repo_id
         files = [FileDownload(self._hub, repo_id, commit, file, self._folder, self._options) for file in model.files]
@@ -209,7 +207,7 @@ class ModelDownload:
         except OSError as error:
             raise as_download_errors(error, self._folder, 0) from error
 
-    def _record(self, repository: Repository, file: RemoteFile, place: Path, status: os.stat_result) -> None:
+    def _record(self, repository: Repository, file: HubFile, place: Path, status: os.stat_result) -> None:
         """Remember that ``place`` has the content of ``file``; raises OSError."""
         origin = FileOrigin(
             repository.repo_id, repository.commit, file.path, file.content, status.st_size, status.st_mtime_ns

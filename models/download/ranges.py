@@ -13,7 +13,7 @@ from models.formatting.sentence import Sentence
 from models.hub.client import Hub, refusal
 from models.hub.errors import Offline, RevisionNotFound
 from models.hub.remote_source import file_client
-from models.hub.repository import RemoteFile
+from models.hub.repository import HubFile
 from models.hub.session import reason, retry_after
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class TransientFailure(Exception):
 class RangeRequests:
     """One file at one commit. Signed addresses expire, so each request begins at the Hub. Thread-safe."""
 
-    def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile, n_connections: int) -> None:
+    def __init__(self, hub: Hub, repo_id: str, commit: str, file: HubFile, n_connections: int) -> None:
         import httpx  # slow to import: only when something is downloaded
 
         self._hub, self._repo_id, self._commit, self.file = hub, repo_id, commit, file

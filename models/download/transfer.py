@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from models.download.pieces import Claim, Journal, PieceMap
 from models.download.progress import DownloadOptions
 from models.download.ranges import RangeRequests, TransientFailure
+from models.download.resume import Claim, Journal, PieceMap
 from models.files.errors import ConnectionLost, Stopped, as_download_errors
 from models.files.integrity import digest_of, hasher
 from models.formatting.sentence import Sentence

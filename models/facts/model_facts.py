@@ -268,7 +268,7 @@ class _Facts:
         header, heads = self.header, max(self.n_heads, default=0)
         head_length = self.n_embd // heads if heads else 0
         vocabulary = header.count("tokenizer.ggml.tokens") or self.number("vocab_size")
-        tokenizer = self._tokenizer()
+        tokenizer = self.header.text("tokenizer.ggml.model") if self.header.count("tokenizer.ggml.tokens") else None
         return ModelFacts(
             files=files,
             architecture=self.architecture,
@@ -340,10 +340,6 @@ class _Facts:
                 Sentence("{key} is {value:,}, and must be between 0 and {limit:,}", key=key, value=value, limit=limit),
             )
         return value
-
-    def _tokenizer(self) -> str | None:
-        """The kind of tokenizer, such as "gpt2"; None if the file has no tokens."""
-        return self.header.text("tokenizer.ggml.model") if self.header.count("tokenizer.ggml.tokens") else None
 
     def _quantisation(self) -> str:
         """The file's own type name, else the tensor type with the most bytes."""

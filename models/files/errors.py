@@ -59,7 +59,6 @@ class NoSpace(DownloadError):
             free=free,
             missing=needed - free,
         )
-        self.needed, self.free = needed, free
 
 
 class DiskFull(DownloadError):
@@ -72,7 +71,6 @@ class DiskFull(DownloadError):
             missing=missing,
             kept=_KEPT,
         )
-        self.missing = missing
 
 
 class FolderRefused(DownloadError):

@@ -16,6 +16,7 @@ from models.formatting.system_error import system_reason
 # Seconds to wait for another program's lock, and the size in bytes from which a file cannot be Slipstream's.
 _LOCK_SECONDS = 10.0
 _MAX_BYTES = 16 << 20
+_VERSION = 1  # of the form of such files
 
 
 class StoreRefused(SentenceError):
@@ -28,12 +29,12 @@ class JsonStore:
     ``problem`` is a sentence about what the last read found wrong, or None.
     """
 
-    def __init__(self, path: Path, *, what: str, version: int = 1, is_private: bool = False) -> None:
+    def __init__(self, path: Path, *, what: str, is_private: bool = False) -> None:
         """``what`` is the content as the subject of sentences, as "The settings of models".
 
         A file that ``is_private`` can be read by its owner alone.
         """
-        self.path, self._what, self._version, self._is_private = path, what, version, is_private
+        self.path, self._what, self._is_private = path, what, is_private
         self.problem: str | None = None
         self._lock = threading.Lock()
         self._seen: object = ()  # what file ``changed`` saw; nothing yet
@@ -101,7 +102,7 @@ class JsonStore:
         except (ValueError, TypeError, KeyError, RecursionError):
             self._set_aside()
             return {}
-        if version > self._version:
+        if version > _VERSION:
             self.problem = Sentence(
                 "{path} was written by a newer Slipstream and is left as it is. Update Slipstream, or move "
                 "the file away.",
@@ -130,5 +131,5 @@ class JsonStore:
         )
 
     def _write(self, entries: dict[str, Any]) -> None:
-        content = json.dumps({"version": self._version, "entries": entries}, ensure_ascii=False, indent=1)
+        content = json.dumps({"version": _VERSION, "entries": entries}, ensure_ascii=False, indent=1)
         write_whole(self.path, content, is_durable=True, is_private=self._is_private)

@@ -35,7 +35,6 @@ class TruncatedGguf(GgufError):
             actual=actual,
             needed=needed,
         )
-        self.needed, self.actual = needed, actual
 
 
 class BadGguf(GgufError):

@@ -22,7 +22,7 @@ from models.hub.errors import (
     RevisionNotFound,
     Unreachable,
 )
-from models.hub.repository import Access, FoundRepository, RemoteFile, Repository, group
+from models.hub.repository import Access, FoundRepository, HubFile, Repository, group
 from models.hub.session import open_session, reason
 from models.hub.settings import HubSettings
 
@@ -156,7 +156,7 @@ def refusal(
 
 
 def _found(info: ModelInfo) -> FoundRepository:
-    names = [RemoteFile(sibling.rfilename, 0, "") for sibling in info.siblings or ()]
+    names = [HubFile(sibling.rfilename, 0, "") for sibling in info.siblings or ()]
     models = [item for item in group(names) if item.role == "model"]
     quantisations = tuple(dict.fromkeys(item.quantisation for item in models if item.quantisation))
     return FoundRepository(**_facts(info), n_models=len(models), quantisations=quantisations)
@@ -174,28 +174,24 @@ def _facts(info: ModelInfo) -> dict[str, Any]:
         "architecture": gguf.get("architecture"),
         "n_params": _whole(gguf.get("total")),
         "n_ctx_train": _whole(gguf.get("context_length")),
-        "licence": _licence(info),
+        "licence": next((tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")), None),
         "base_models": _base_models(info),
     }
 
 
-def _file(sibling: RepoSibling) -> RemoteFile | None:
+def _file(sibling: RepoSibling) -> HubFile | None:
     """None for a file of unknown size or content, which cannot be checked."""
     if sibling.size is None:
         return None
     if sibling.lfs is not None:
-        return RemoteFile(sibling.rfilename, int(sibling.lfs.size), f"sha256:{sibling.lfs.sha256}")
-    return RemoteFile(sibling.rfilename, sibling.size, f"git:{sibling.blob_id}") if sibling.blob_id else None
+        return HubFile(sibling.rfilename, int(sibling.lfs.size), f"sha256:{sibling.lfs.sha256}")
+    return HubFile(sibling.rfilename, sibling.size, f"git:{sibling.blob_id}") if sibling.blob_id else None
 
 
 def _access(info: ModelInfo) -> Access:
     if info.gated:
         return Access.GATED
     return Access.PRIVATE if info.private else Access.OPEN
-
-
-def _licence(info: ModelInfo) -> str | None:
-    return next((tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")), None)
 
 
 def _base_models(info: ModelInfo) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from models.gguf.errors import GgufError, UnreadableFile
 from models.gguf.header import read_header_from
 from models.hub.client import Hub, refusal
 from models.hub.errors import HubFault, Offline, TimedOut, Unreachable
-from models.hub.repository import RemoteFile, RemoteModel, Repository
+from models.hub.repository import HubFile, HubModel, Repository
 from models.hub.session import as_bad_proxy, reason, refuse_later
 from models.hub.settings import HubSettings
 
@@ -41,7 +41,7 @@ def file_client(settings: HubSettings, n_connections: int = 1) -> httpx.Client:
 class RemoteSource:
     """The bytes of one file on the Hub. Blocks are fetched once and kept; close it when the header is read."""
 
-    def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile) -> None:
+    def __init__(self, hub: Hub, repo_id: str, commit: str, file: HubFile) -> None:
         self.name, self.size = file.name, file.n_bytes
         self._hub, self._repo_id, self._path = hub, repo_id, file.path
         self._url = hub.file_url(repo_id, commit, file.path)
@@ -121,7 +121,7 @@ class RemoteSource:
             raise HubFault(Sentence("it does not send parts of files"))
 
 
-def remote_facts(hub: Hub, repository: Repository, model: RemoteModel) -> ModelFacts:
+def remote_facts(hub: Hub, repository: Repository, model: HubModel) -> ModelFacts:
     """The facts of a model on the Hub, from the headers of all its parts.
 
     Reads a few MB; raises HubError and GgufError.

@@ -32,7 +32,7 @@ class Access(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteFile:
+class HubFile:
     """One file of a repository: its path there, bytes, and content hash ("sha256:..." or "git:...")."""
 
     path: str
@@ -46,7 +46,7 @@ class RemoteFile:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteModel:
+class HubModel:
     """One item to download: a model in one quantisation, or a projector or draft. Parts are in order.
 
     ``missing`` counts parts that the repository does not have.
@@ -55,7 +55,7 @@ class RemoteModel:
     name: str
     role: FileRole
     quantisation: str
-    files: tuple[RemoteFile, ...]
+    files: tuple[HubFile, ...]
     missing: int = 0
 
     @property
@@ -94,14 +94,14 @@ class Repository(RepositoryFacts):
 
     asked_as: str
     commit: str
-    models: tuple[RemoteModel, ...]
+    models: tuple[HubModel, ...]
 
     @property
     def was_renamed(self) -> bool:
         """Whether the Hub redirected to another name."""
         return self.repo_id.casefold() != self.asked_as.casefold()
 
-    def with_role(self, role: FileRole) -> tuple[RemoteModel, ...]:
+    def with_role(self, role: FileRole) -> tuple[HubModel, ...]:
         """The items with this role."""
         return tuple(model for model in self.models if model.role is role)
 
@@ -144,7 +144,7 @@ def parsed_name(name: str) -> tuple[str, str, str | None]:
     return address["repo"], choice, None if revision == "main" else revision
 
 
-def group(files: Iterable[RemoteFile]) -> tuple[RemoteModel, ...]:
+def group(files: Iterable[HubFile]) -> tuple[HubModel, ...]:
     """The GGUF files as items, models first, each kind from small to large."""
     by_path = {file.path: file for file in files if file.path.lower().endswith(".gguf")}
     items = []
@@ -157,7 +157,7 @@ def group(files: Iterable[RemoteFile]) -> tuple[RemoteModel, ...]:
     return tuple(sorted(items, key=lambda item: (order.index(item.role), item.n_bytes, item.name.lower())))
 
 
-def choose(models: Iterable[RemoteModel], wanted: str) -> tuple[RemoteModel, ...]:
+def choose(models: Iterable[HubModel], wanted: str) -> tuple[HubModel, ...]:
     """The items that ``wanted`` (a quantisation, a file, an item's name or the end of one) may mean."""
     models = tuple(models)
     name = wanted.casefold()
@@ -174,13 +174,13 @@ def choose(models: Iterable[RemoteModel], wanted: str) -> tuple[RemoteModel, ...
     return ()
 
 
-def choice_of(item: RemoteModel, models: Sequence[RemoteModel]) -> str:
+def choice_of(item: HubModel, models: Sequence[HubModel]) -> str:
     """The shortest text by which ``choose`` finds this item alone among ``models``: quantisation, name or file."""
     texts = (item.quantisation, item.name)
     return next((text for text in texts if text and choose(models, text) == (item,)), item.files[0].path)
 
 
-def with_projector(model: RemoteModel, models: Iterable[RemoteModel]) -> RemoteModel:
+def with_projector(model: HubModel, models: Iterable[HubModel]) -> HubModel:
     """Return a model with the files of its projector added, if the repository has one."""
     if model.role is not FileRole.MODEL:
         return model
@@ -198,11 +198,11 @@ def role_of(path: str) -> FileRole:
     return FileRole.MODEL
 
 
-def _item(path: str, files: tuple[RemoteFile, ...], missing: int) -> RemoteModel:
+def _item(path: str, files: tuple[HubFile, ...], missing: int) -> HubModel:
     stem = model_name(PurePosixPath(path))
     folder = PurePosixPath(path).parent.name
     quantisation = quantisation_of(stem) or quantisation_of(folder)
-    return RemoteModel(stem, role_of(path), quantisation, files, missing)
+    return HubModel(stem, role_of(path), quantisation, files, missing)
 
 
 def quantisation_of(stem: str) -> str:

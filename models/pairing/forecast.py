@@ -23,7 +23,7 @@ MTP = "mtp"
 CPU_ROW, GPU_ROW = 0.28, 0.02
 
 
-def kind_of(draft: ModelFacts | None) -> ProposerKind:
+def proposer_kind(draft: ModelFacts | None) -> ProposerKind:
     """The kind of a draft; None is the prediction heads in the model's file."""
     if draft is None:
         return ProposerKind.MTP
@@ -46,7 +46,7 @@ def forecast(
 ) -> GainPrediction:
     """Predict the gain of a draft (None: the heads in the model's file); ``judged`` are its tokens so far."""
     n_params = draft.n_active_params if draft is not None else 0
-    kind = kind_of(draft)
+    kind = proposer_kind(draft)
     expected = expected_acceptance(kind, n_params, target.n_active_params)
     share = cost_share(target, draft, pace)
     if kind is ProposerKind.DFLASH:

@@ -104,7 +104,7 @@ def predict(
     return best
 
 
-def corrected(predicted: float, known: Sequence[tuple[float, float]]) -> float:
+def corrected_gain(predicted: float, known: Sequence[tuple[float, float]]) -> float:
     """A predicted gain, corrected by the (predicted, measured) gains of other pairs on this machine; at least 1.
 
     The prediction counts like two correct measurements, so a few measurements change it little.

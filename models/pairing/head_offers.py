@@ -12,9 +12,9 @@ from models.gguf.header import GgufHeader, read_header, read_header_from
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
 from models.hub.remote_source import RemoteSource
-from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel, Repository, without_quantisation
+from models.hub.repository import Access, FileRole, FoundRepository, HubModel, Repository, without_quantisation
 from models.pairing import heads
-from models.pairing.forecast import kind_of
+from models.pairing.forecast import proposer_kind
 from models.pairing.gain import ProposerKind
 from models.pairing.offers import (
     MOST_FOUND,
@@ -28,7 +28,7 @@ from models.pairing.offers import (
     sorted_out,
 )
 from models.pairing.partner import PairingConditions
-from models.pairing.vocabulary import FileVocabulary, why_not
+from models.pairing.vocabulary import FileVocabulary, why_vocabularies_differ
 
 # Each look reads a header over the network.
 _MOST_REPOSITORIES, _MOST_OF_ONE = 3, 3
@@ -62,7 +62,7 @@ def hub_heads(
 
 def _candidates(
     hub: Hub, facts: ModelFacts, names: tuple[str, ...], repo_id: str | None, *, searches: bool
-) -> Iterator[tuple[Repository, list[RemoteModel]]]:
+) -> Iterator[tuple[Repository, list[HubModel]]]:
     """Repositories with possible drafts, the model's own first; ``searches``: others too."""
     if repo_id is not None:
         own = _repository(hub, repo_id)
@@ -96,9 +96,9 @@ def _repository(hub: Hub, repo_id: str) -> Repository | None:
         return None
 
 
-def _each_once(items: Iterable[RemoteModel]) -> list[RemoteModel]:
+def _each_once(items: Iterable[HubModel]) -> list[HubModel]:
     """Each head once, in the preferred quantisation."""
-    by_name: dict[str, list[RemoteModel]] = {}
+    by_name: dict[str, list[HubModel]] = {}
     for item in items:
         if not item.missing and len(item.files) == 1:
             by_name.setdefault(without_quantisation(item.name).casefold(), []).append(item)
@@ -106,7 +106,7 @@ def _each_once(items: Iterable[RemoteModel]) -> list[RemoteModel]:
 
 
 def _look(
-    hub: Hub, repository: Repository, item: RemoteModel, facts: ModelFacts, vocabulary: FileVocabulary, row_cost: float
+    hub: Hub, repository: Repository, item: HubModel, facts: ModelFacts, vocabulary: FileVocabulary, row_cost: float
 ) -> DownloadOffer | str | None:
     """An offer, or the reason against it; None for a file that is no draft head."""
     file = item.files[0]
@@ -121,15 +121,15 @@ def _look(
         return str(error)
     if reason is not None:
         return reason
-    found = DownloadOffer(repository.repo_id, file.path, file.n_bytes, 1.0, True, kind_of(draft), draft)
+    found = DownloadOffer(repository.repo_id, file.path, file.n_bytes, 1.0, True, proposer_kind(draft), draft)
     return priced(found, facts, row_cost)
 
 
 def _why_not(header: GgufHeader, draft: ModelFacts, facts: ModelFacts, vocabulary: FileVocabulary) -> str | None:
     if not draft.is_head:
-        return draft.why_no_draft or why_not(vocabulary, FileVocabulary(header))
+        return draft.why_no_draft or why_vocabularies_differ(vocabulary, FileVocabulary(header))
     return (
         heads.why_not_kind(draft.architecture)
         or heads.why_not_file(header, facts)
-        or why_not(vocabulary, FileVocabulary(header))
+        or why_vocabularies_differ(vocabulary, FileVocabulary(header))
     )

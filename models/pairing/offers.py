@@ -14,11 +14,11 @@ from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
 from models.hub.remote_source import RemoteSource
-from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel, choice_of, without_quantisation
+from models.hub.repository import Access, FileRole, FoundRepository, HubModel, choice_of, without_quantisation
 from models.pairing.forecast import forecast
 from models.pairing.gain import NOTHING_JUDGED, WORTH, ProposerKind, expected_acceptance, predict
 from models.pairing.partner import PairingConditions
-from models.pairing.vocabulary import FileVocabulary, why_not
+from models.pairing.vocabulary import FileVocabulary, why_vocabularies_differ
 
 # Siblings larger than this share of the model gain little.
 _LARGEST_SHARE = 0.4
@@ -161,7 +161,7 @@ def _look(
             return Sentence("It has no whole file to download.")
         with RemoteSource(hub, repository.repo_id, repository.commit, model.files[0]) as source:
             header = read_header_from(source)
-            reason = why_not(vocabulary, FileVocabulary(header))
+            reason = why_vocabularies_differ(vocabulary, FileVocabulary(header))
             if reason is not None:
                 return reason
             draft = facts_from([header])
@@ -184,7 +184,7 @@ def _gain(facts: ModelFacts, draft: ModelFacts, row_cost: float) -> float:
     return forecast(facts, draft, None, row_cost, NOTHING_JUDGED).gain
 
 
-def preferred(models: Iterable[RemoteModel]) -> RemoteModel | None:
+def preferred(models: Iterable[HubModel]) -> HubModel | None:
     """The preferred quantisation of a draft model, nearly exact if possible."""
     whole = [model for model in models if not model.missing]
     by_name = {model.quantisation: model for model in reversed(whole)}

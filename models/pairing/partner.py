@@ -14,8 +14,8 @@ from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
 from models.gguf.header import read_header
 from models.pairing import heads
-from models.pairing.forecast import CPU_ROW, MTP, DraftingMachine, draft_bytes, draft_key, forecast, kind_of
-from models.pairing.gain import NOTHING_JUDGED, WORTH, AcceptanceCounts, GainPrediction, ProposerKind, corrected
+from models.pairing.forecast import CPU_ROW, MTP, DraftingMachine, draft_bytes, draft_key, forecast, proposer_kind
+from models.pairing.gain import NOTHING_JUDGED, WORTH, AcceptanceCounts, GainPrediction, ProposerKind, corrected_gain
 from models.pairing.store import MeasuredGain, PairStore, file_id
 from models.pairing.vocabulary import why_not_files
 
@@ -132,7 +132,7 @@ def _judge(facts: ModelFacts, entry: ModelEntry, conditions: PairingConditions, 
     draft = entry.facts
     if draft is None:
         return Partner(entry.name, entry.path, ProposerKind.MODEL, 0, entry.n_bytes, problem=entry.problem)
-    partner = Partner(entry.name, entry.path, kind_of(draft), draft.n_params, draft.n_bytes)
+    partner = Partner(entry.name, entry.path, proposer_kind(draft), draft.n_params, draft.n_bytes)
     try:
         if draft.is_head:
             reason = _why_not_head(facts, entry, conditions, other_words)
@@ -153,7 +153,7 @@ def _why_not_head(
         heads.why_not_kind(entry.facts.architecture)
         or heads.why_not_file(read_header(entry.path), facts)
         or other_words(entry.path)
-        or conditions.why_no_head(kind_of(entry.facts))
+        or conditions.why_no_head(proposer_kind(entry.facts))
     )
 
 
@@ -222,7 +222,7 @@ def _measured(
         return partner
     own_id = partner.id or _id(partner.path)
     measured = store.gain(target_id, own_id, conditions.machine)
-    gain = measured.gain if measured is not None else corrected(partner.gain, known)
+    gain = measured.gain if measured is not None else corrected_gain(partner.gain, known)
     return replace(partner, id=own_id, measured=measured, gain=gain)
 
 

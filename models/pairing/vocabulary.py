@@ -68,7 +68,7 @@ class FileVocabulary:
         return self._texts[token].encode()
 
 
-def why_not(target: Vocabulary, draft: Vocabulary) -> str | None:
+def why_vocabularies_differ(target: Vocabulary, draft: Vocabulary) -> str | None:
     """Why ``draft`` cannot draft for ``target``, as a sentence, or None if it can."""
     if target.kind != draft.kind:
         return Sentence(
@@ -115,7 +115,7 @@ def why_not_files(target: Path, draft: Path) -> str | None:
 def _why_not_files(target: Path, _target_stamp: object, draft: Path, _draft_stamp: object) -> str | None:
     if _print(target, _target_stamp) == _print(draft, _draft_stamp):
         return None
-    return why_not(FileVocabulary(read_header(target)), FileVocabulary(read_header(draft)))
+    return why_vocabularies_differ(FileVocabulary(read_header(target)), FileVocabulary(read_header(draft)))
 
 
 @lru_cache(maxsize=1024)

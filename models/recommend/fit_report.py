@@ -16,7 +16,7 @@ from models.estimate.speed.speeds import DraftSpeed, SpeedPrediction
 from models.facts.model_facts import ModelFacts
 from models.formatting.sentence import Sentence, joined
 from models.pairing import heads
-from models.pairing.forecast import DraftingMachine, forecast, kind_of, row_cost
+from models.pairing.forecast import DraftingMachine, forecast, proposer_kind, row_cost
 from models.pairing.gain import NOTHING_JUDGED, AcceptanceCounts, ProposerKind
 
 # llama.cpp counts positions in 32 bits.
@@ -125,7 +125,7 @@ def _head_notes(
     if facts.n_mtp_layers and (reason := heads.why_no_mtp(facts) or why_no_head(ProposerKind.MTP)):
         notes.append(Sentence("Its prediction heads cannot draft here. {reason}", reason=reason))
     if wanted.draft is not None and wanted.draft.is_head:
-        kind = kind_of(wanted.draft)
+        kind = proposer_kind(wanted.draft)
         if reason := why_no_head(kind):
             notes.append(Sentence("Its {head} cannot draft here. {reason}", head=heads.IN_FILES[kind], reason=reason))
     return tuple(notes)
@@ -222,7 +222,7 @@ def _drafted(
     uses_heads = wanted.shape.uses_heads and facts.n_mtp_layers > 0 and heads.why_no_mtp(facts) is None
     if pace is None or (draft is None and not uses_heads) or (draft is not None and not draft.n_layers):
         return None
-    kind = kind_of(draft)
+    kind = proposer_kind(draft)
     if kind is not ProposerKind.MODEL and why_no_head(kind) is not None:
         return None
     found = forecast(facts, draft, pace, row_cost(pace.machine, pace.device), judged)

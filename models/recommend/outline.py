@@ -93,12 +93,7 @@ def _shaped(architecture: str, n_params: int, n_active: float) -> ModelFacts:
     weights = [
         {"name": "token_embd.weight", "layers": "", "n_elements": table, "type": "F16"},
         {"name": "attn", "layers": layers, "n_elements": attention, "type": "F16"},
-        {
-            "name": "ffn_exps" if is_mixture else "ffn",
-            "layers": layers,
-            "n_elements": rest // n_layers,
-            "type": "F16",
-        },
+        {"name": "ffn_exps" if is_mixture else "ffn", "layers": layers, "n_elements": rest // n_layers, "type": "F16"},
     ]
     return facts_from([header_of({"title": architecture, "licence": "", "header": header, "weights": weights})])
 

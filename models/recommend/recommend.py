@@ -33,8 +33,8 @@ class Recommendation:
     sentence: str
 
 
-def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) -> Recommendation:
-    """The best quality that fits well and gives ``enough`` tokens per second, else the fastest that fits.
+def recommend(candidates: Sequence[QuantisationOption]) -> Recommendation:
+    """The best quality that fits well and is quick enough, else the fastest that fits.
 
     Types larger than Q8_0 are left out if there is another: they are no better by any measure.
     """
@@ -49,7 +49,7 @@ def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) 
             None, Sentence("None fits this machine. The smallest: {sentence}", sentence=smallest.judgement.sentence)
         )
     green = [one for one in fitting if one.judgement.verdict is FitVerdict.GREEN]
-    quick = [one for one in green if _rate(one) >= enough]
+    quick = [one for one in green if _rate(one) >= ENOUGH]
     if quick:
         best = min(quick, key=_quality)
         return Recommendation(
@@ -69,7 +69,7 @@ def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) 
                 "{quantisation}. None that fits well keeps {enough:g} tokens/s while its context fills; this "
                 "one {why}: {pace}.",
                 quantisation=_called(fastest, candidates),
-                enough=enough,
+                enough=ENOUGH,
                 why=why,
                 pace=_pace(fastest),
             ),

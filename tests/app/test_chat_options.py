@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from app.cli.chat.conversation import checked, decoded, join_prompt
+from app.cli.chat.conversation import checked, join_prompt, piped_text
 from app.cli.chat.sampling_options import SamplingOptions
 from core.values.errors import BadRequest
 from core.values.request import SamplingParams
@@ -50,8 +50,8 @@ def test_an_empty_prompt_is_refused(words: list[str], piped: str) -> None:
 
 
 def test_bytes_that_are_not_utf8_are_named() -> None:
-    assert decoded("\ufeffGrüße\n".encode()) == "Grüße"
+    assert piped_text("\ufeffGrüße\n".encode()) == "Grüße"
     with pytest.raises(BadRequest, match="0xff at offset 2"):
-        decoded(b"ab\xff")
+        piped_text(b"ab\xff")
     with pytest.raises(BadRequest, match="character 3"):
         checked("ab\udcff")

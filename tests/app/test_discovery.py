@@ -14,7 +14,7 @@ from app.client import discovery
 
 def announce(**changes: object) -> str | None:
     facts: dict[str, object] = {"host": "127.0.0.1", "port": 8642, "api_key": "secret", "model": "ember-q8_0"}
-    return discovery.announce(**{**facts, **changes})  # type: ignore[arg-type]
+    return discovery.enlist(**{**facts, **changes})
 
 
 def entry(home: Path, pid: int, **changes: object) -> Path:

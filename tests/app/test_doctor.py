@@ -19,8 +19,8 @@ from app.doctor.report import (
     FolderFacts,
     ServerFacts,
     SystemFacts,
-    advice,
     faults,
+    remedies,
     render,
 )
 from app.environment.exit_codes import ExitCode
@@ -61,7 +61,7 @@ GOOD = DoctorReport(
 
 
 def test_a_healthy_machine_gets_no_advice() -> None:
-    assert advice(GOOD) == ()
+    assert remedies(GOOD) == ()
     text = render(GOOD)
     assert "All is well." in text
     assert "20.0 GB/s of memory reads with 2 threads (just measured)" in text
@@ -80,7 +80,7 @@ def test_each_problem_has_its_advice() -> None:
         servers=(ServerFacts(7, "http://127.0.0.1:1", "ember-q8_0", None),),
         bandwidth=BandwidthFacts(problem="Too little memory."),
     )
-    sentences = advice(report)
+    sentences = remedies(report)
     assert faults(report) == ("llama.cpp does not work here.",)
     for part in ("does not work here", "/data", "SLIPSTREAM_HOME", "without CUDA", "1.0 GB", "PySide6", "process 7"):
         assert any(part in sentence for sentence in sentences), part

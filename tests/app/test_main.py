@@ -378,7 +378,7 @@ def test_ctrl_c_stops_a_reply_but_not_the_chat(
         raise KeyboardInterrupt
 
     typing(["go on", "next", KeyboardInterrupt, KeyboardInterrupt])
-    monkeypatch.setattr("app.cli.chat.interactive._print", interrupt)
+    monkeypatch.setattr("app.cli.chat.interactive.printable", interrupt)
     code, _, err = typed("chat", "--url", fake.url)
     assert code == ExitCode.OK
     assert fake.gone.wait(60)

@@ -170,7 +170,7 @@ def test_a_download_that_is_no_model_says_so_and_how_it_goes_away(models, server
 
 def test_removal_goes_to_the_trash_and_one_that_fails_says_what_to_do(models, monkeypatch):
     trashed = []
-    monkeypatch.setattr(removal, "_remove_file", lambda file, for_good: trashed.append((file.name, for_good)))
+    monkeypatch.setattr(removal, "remove_file", lambda file, for_good: trashed.append((file.name, for_good)))
     models("pull", f"{REPO}:Q4_0")
     assert "in the trash" in models("rm", "fox-Q4_0")[1]
     assert trashed == [("fox-Q4_0.gguf", False)]
@@ -179,7 +179,7 @@ def test_removal_goes_to_the_trash_and_one_that_fails_says_what_to_do(models, mo
         raise OSError(13, "Permission denied")
 
     models("pull", f"{REPO}:Q4_0")
-    monkeypatch.setattr(removal, "_remove_file", refuse)
+    monkeypatch.setattr(removal, "remove_file", refuse)
     code, _, err = models("rm", "fox-Q4_0")
     assert (code, "--delete` deletes it for good" in err) == (ExitCode.ERROR, True)
     code, _, err = models("rm", "fox-Q4_0", "--delete")

@@ -20,7 +20,7 @@ from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder, usage_file
 from app.pairing.service import MOST_PAIRED
 from app.settings.model_settings_store import UsageStore
-from core.machine.known_machine import identity
+from core.machine.known_machine import runs_key
 from models.catalog import catalog
 from models.estimate.speed.runs import ModelRun, add_runs
 from models.facts.model_facts import read_model
@@ -180,7 +180,7 @@ def test_the_list_says_how_fast_each_model_is_here(models, home):
     facts = read_model(EMBER_DRAFT)
     layers = {"CPU: layer": 1.0}
     run = ModelRun("ember-draft-q8_0", facts.weight_bytes, "", "", layers, 0.01, 98.7, 9, 64, 0, 0, 1.0)
-    add_runs(home / "cache", identity(), [run])
+    add_runs(home / "cache", runs_key(), [run])
     large, small = json.loads(models("list", "--json")[1])
     assert large["predicted_tokens_per_s"] > 0
     assert small["predicted_tokens_per_s"] > 0

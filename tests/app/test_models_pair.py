@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from app.client.discovery import announce
+from app.client.discovery import enlist
 from app.environment.exit_codes import ExitCode
 from app.pairing import offers as downloads
 from tests.app.conftest import Typed
@@ -168,7 +168,7 @@ def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, lib
     from app.jobs.pair_test import pair_test
     from app.jobs.pair_test.pair_test import PairTest, TrialResult
 
-    monkeypatch.setattr(PairTest, "_measure", lambda self, partner, progress: TrialResult(1.5, 10.0, 15.0, 0.7))
+    monkeypatch.setattr(PairTest, "measure", lambda self, partner, progress: TrialResult(1.5, 10.0, 15.0, 0.7))
     code, out, _ = pair("deep", "--test", "ember-q8_0")
     assert code == ExitCode.OK
     assert "ember-q8_0: 1.50×, 15 tokens/s instead of 10. 70% of its tokens were accepted." in out
@@ -176,7 +176,7 @@ def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, lib
     found = read(pair, "deep", "--test", "ember-q8_0")
     assert (found["used"], found["trials"][0]["gain"]) == ("ember-q8_0", 1.5)
     fake.n_active = 1
-    announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
+    enlist(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
     monkeypatch.setattr(pair_test, "LOOK_SECONDS", 0.01)
     show = models_pair._TestLine.show
 

@@ -47,7 +47,7 @@ def window(hub_server: HubServer, home: Path, tmp_path: Path, monkeypatch) -> It
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "tests.support.file_keyring.FileKeyring")
     monkeypatch.setenv("KEYRING_FILE", str(tmp_path / "keys.json"))
     client = LibraryClient(LibraryServer(forked_library_command))
-    discovery.announce(host="127.0.0.1", port=urlsplit(client.server.url).port or 0, api_key=KEY, model=None)
+    discovery.enlist(host="127.0.0.1", port=urlsplit(client.server.url).port or 0, api_key=KEY, model=None)
     client.wait_for(lambda: client.heard("downloads"))
     client.news.clear()
     yield client
@@ -65,7 +65,7 @@ def mine(home: Path) -> Path:
 @pytest.fixture
 def at_the_server(window: LibraryClient, monkeypatch) -> LibraryClient:
     """The window, where a command that would do it in its own process fails."""
-    monkeypatch.setattr(library, "_own", lambda: pytest.fail("the server was not asked"))
+    monkeypatch.setattr(library, "own_library", lambda: pytest.fail("the server was not asked"))
     return window
 
 
@@ -99,7 +99,7 @@ def test_an_imported_folder_is_in_the_window(models, window, tmp_path: Path) -> 
 def test_a_server_without_a_key_deletes_nothing_for_good(models, hub_server, home, tmp_path, monkeypatch, mine) -> None:
     """Whoever else uses the machine could ask it for that; the command does it itself."""
     open_to_all = LibraryServer(forked_library_command, api_key=None)
-    discovery.announce(host="127.0.0.1", port=urlsplit(open_to_all.url).port or 0, api_key=None, model=None)
+    discovery.enlist(host="127.0.0.1", port=urlsplit(open_to_all.url).port or 0, api_key=None, model=None)
     refused = LibraryClient(open_to_all)
     assert "--api-key" in refused.ask(ask.RemoveModel("mine", for_good=True)).sentence
     assert mine.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from pathlib import Path
 from unittest.mock import ANY
 
@@ -80,10 +81,10 @@ def test_what_cannot_be_is_refused(remotes, arguments, word):
     assert (code, word in err) == (ExitCode.USAGE, True)
 
 
-def test_a_mistyped_address_is_told_before_a_key_is_asked_for(remotes, monkeypatch):
-    monkeypatch.setattr("app.cli.commands.remotes._key", lambda *_: pytest.fail("a key was asked for"))
+def test_a_mistyped_address_is_told_before_a_key_is_asked_for(remotes):
     for words in (("add", "a/b", "http://x"), ("add", "a", "ftp://x")):
-        assert remotes(*words)[0] == ExitCode.USAGE
+        assert remotes(*words, "--key-stdin", stdin=KEY)[0] == ExitCode.USAGE
+        assert sys.stdin.read() == KEY
 
 
 def test_a_key_is_for_one_address_only(remotes, fake, home, monkeypatch):

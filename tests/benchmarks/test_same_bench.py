@@ -105,7 +105,7 @@ def test_those_who_wait_begin_when_others_end() -> None:
         most.append(client.engine.n_running)
         return step()
 
-    client.engine.step = watched  # type: ignore[method-assign]
+    client.engine.step = watched
     asked = [Question(f"{FOX} {place}", Mode(place)) for place in range(5)]
     answers = client.ask_together(asked)
     alone = client.ask(asked[2])

@@ -113,7 +113,7 @@ def test_rates_ratio_and_cosine_are_those_of_the_same_texts() -> None:
     ours, peer = FakeSide(0.5, [1.0, 0.0]), FakeSide(1.0, [0.6, 0.8])
     case, times = EmbeddingCase(2, 3, 16), CaseTimes()
     for _ in range(2):
-        measure_case(case, {OURS: ours, PEER: peer}, 3, times)  # type: ignore[dict-item]
+        measure_case(case, {OURS: ours, PEER: peer}, 3, times)
     assert set(ours.sizes) == set(peer.sizes) == {(2, 3, 16)}
     assert len(ours.sizes) == 8, "one turn of each start warms up"
     assert len(times.rates[OURS]) == 6

@@ -96,7 +96,7 @@ def by_ggml(case: Case, n_threads: int) -> Numbers:
             _set(tensor, flat.ctypes.data, 0, flat.nbytes)
         graph = _new_graph(scratch.values, 64, False)
         _expand(graph, result)
-        timer._run(graph)
+        timer.run(graph)
         found = np.empty((n_rows, n_heads, length), np.float32)
         _get(result, found.ctypes.data, 0, found.nbytes)
         return found

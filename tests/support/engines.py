@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.engine.engine import Engine
+from core.llama.context import Batch, DecodeStatus, EmbeddingBatch
 from core.loading.load_engine import load_engine
 from core.loading.memory_fit import wants_mtp
 from core.loading.memory_need import fit_request_of
@@ -68,11 +69,24 @@ def open_engine(
         check_slots(engine.slots)
         return events
 
-    engine.step = checked_step  # type: ignore[method-assign]
+    engine.step = checked_step
     try:
         yield engine
     finally:
         engine.close()
+
+
+def note_rows(engine: Engine) -> list[int]:
+    """Return a list that will have the rows of each decode from now on."""
+    noted: list[int] = []
+    decode = engine.context.decode
+
+    def noting(batch: Batch | EmbeddingBatch, **options: Any) -> DecodeStatus:
+        noted.append(batch.n_tokens)
+        return decode(batch, **options)
+
+    engine.context.decode = noting
+    return noted
 
 
 class Ledger:

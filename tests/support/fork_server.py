@@ -111,16 +111,16 @@ def fork_children(name: Callable[[], str] = server_name) -> Callable[[], None]:
     """Let this process fork its engines and what quantises from now on; return what ends that."""
     if not CAN_FORK:
         return lambda: None
-    started = child_process._command
+    started = child_process.module_command
 
     def command(module: str, *words: str) -> list[str]:
         whole = started(module, *words)
         return _client(name(), whole) if module in _FORKED else whole
 
     def end() -> None:
-        child_process._command = started
+        child_process.module_command = started
 
-    child_process._command = command
+    child_process.module_command = command
     return end
 
 

@@ -91,7 +91,7 @@ class Recorder:
     def __init__(self, head: AutoregressiveHead | DFlashProposer) -> None:
         self.seen: list[tuple[list[int], int]] = []
         self._extend: Callable[[list[DraftChain]], list[ProposedToken | None]] = head.extend
-        head.extend = self.extend  # type: ignore[method-assign]
+        head.extend = self.extend
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         guesses = self._extend(chains)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import io
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -15,7 +16,6 @@ from PIL import Image
 
 from core.llama.context import Batch, Context, ContextOptions
 from core.llama.model import Model, Vocab
-from core.llama.projector import Projector
 from core.values.request import PromptImage
 
 MARK = "<__media__>"
@@ -51,7 +51,10 @@ def reference(path: Path, mmproj: Path, text: str, files: tuple[bytes, ...], n_t
     """Return the greedy text after a prompt that ``mtmd_helper_eval_chunks`` evaluates; its marks are the images."""
     mtmd = importlib.import_module("llama_cpp.mtmd_cpp")
     model = Model(str(path))
-    projector = Projector(str(mmproj), model, n_threads=1, uses_gpu=False)
+    params = mtmd.mtmd_context_params_default()
+    params.use_gpu = params.print_timings = params.warmup = False
+    params.n_threads = 1
+    projector = mtmd.mtmd_init_from_file(os.fsencode(mmproj), model.c, params)
     options = ContextOptions(
         n_cells=1024, n_sequences=1, n_outputs=1, n_batch=512, n_ubatch=512, n_threads=1, flash_attention="on"
     )
@@ -65,9 +68,9 @@ def reference(path: Path, mmproj: Path, text: str, files: tuple[bytes, ...], n_t
     encoded = text.encode()
     prompt = mtmd.mtmd_input_text(encoded, len(encoded), True, True)
     array = (ctypes.c_void_p * len(bitmaps))(*bitmaps)
-    assert not mtmd.mtmd_tokenize(projector._context, chunks, ctypes.byref(prompt), array, len(bitmaps))
+    assert not mtmd.mtmd_tokenize(projector, chunks, ctypes.byref(prompt), array, len(bitmaps))
     past = ctypes.c_int32(0)
-    assert not mtmd.mtmd_helper_eval_chunks(projector._context, context.c, chunks, 0, 0, 512, True, ctypes.byref(past))
+    assert not mtmd.mtmd_helper_eval_chunks(projector, context.c, chunks, 0, 0, 512, True, ctypes.byref(past))
     said, batch = b"", Batch(1)
     for position in range(past.value, past.value + n_tokens):
         context.synchronize()
@@ -82,6 +85,6 @@ def reference(path: Path, mmproj: Path, text: str, files: tuple[bytes, ...], n_t
     for bitmap in bitmaps:
         mtmd.mtmd_bitmap_free(bitmap)
     context.close()
-    projector.close()
+    mtmd.mtmd_free(projector)
     model.close()
     return said.decode("utf-8", "replace")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from core.kv_cache.prefix_tree import PrefixTree, is_image
-from core.kv_cache.segment_store import SegmentStore
+from collections.abc import Iterator
+
+from core.kv_cache.prefix_tree import PrefixNode, PrefixTree, is_image
+from core.kv_cache.segment_store import Segment, SegmentStore
 from core.kv_cache.slot_table import SlotTable
 
 
 def check_slots(table: SlotTable) -> None:
     """Hold slots, tree, store and llama.cpp's positions against each other."""
-    check_tree(table._tree)
-    n_idle = sum(slot.n_resident for slot in table._slots if slot.is_free)
+    check_tree(table.store.tree)
+    n_idle = sum(slot.n_resident for slot in table.slots if slot.is_free)
     assert table.n_idle == n_idle, "the count of idle tokens is stale"
-    for slot in table._slots:
+    for slot in table.slots:
         text = slot.resident
         # Where rows share positions, the next position after an image is not the last one plus 1.
         if not (slot.n_resident and text.shares_positions and is_image(int(slot.text[-1]))):
@@ -25,17 +27,22 @@ def check_slots(table: SlotTable) -> None:
             continue
         assert slot.end <= text.size
         assert slot.n_resident <= slot.end or not slot.is_free
-        match = table._tree.match(text.view[: slot.end])
+        match = table.store.tree.match(text.view[: slot.end])
         assert match.size == slot.end
         assert match.path[-1] is slot.node, "the tree has another text for a slot"
     check_store(table.store)
 
 
-def check_tree(tree: PrefixTree) -> None:
-    """Hold nodes against their children and the places that end there or pass."""
+def nodes_of(tree: PrefixTree) -> Iterator[PrefixNode]:
     stack = [tree.root]
     while stack:
-        node = stack.pop()
+        yield (node := stack.pop())
+        stack += node.children.values()
+
+
+def check_tree(tree: PrefixTree) -> None:
+    """Hold nodes against their children and the places that end there or pass."""
+    for node in nodes_of(tree):
         ends = [place for place in node.places if place.node is node]
         if node is not tree.root:
             assert len(node.tokens), "an edge without tokens"
@@ -50,32 +57,29 @@ def check_tree(tree: PrefixTree) -> None:
             passing = {place for place in child.places if place.start < node.end}
             assert node is tree.root or passing <= set(node.places), "a place that passes is not known above"
             assert all(place in child.places for place in passing)
-            stack.append(child)
         below = {place for child in node.children.values() for place in child.places}
         assert node is tree.root or all(place in below or place.node is node for place in node.places)
 
 
 def check_store(store: SegmentStore) -> None:
     """Hold the segments against what is counted of them, and each against its parent."""
-    segments = store._segments.values()
+    segments = {place for node in nodes_of(store.tree) for place in node.places if isinstance(place, Segment)}
     in_ram = [segment for segment in segments if segment.blob is not None]
     on_disk = [segment for segment in segments if segment.is_on_disk or segment.is_pending]
     assert all(one.blob is None or one.blob.nbytes == one.n_bytes for one in in_ram)
     assert store.n_ram_bytes == sum(segment.n_bytes for segment in in_ram)
     assert store.n_ram_bytes <= store.ram_limit
     assert store.n_disk_bytes == sum(segment.n_bytes for segment in on_disk)
-    assert store._disk is None or store.n_disk_bytes <= store._disk.limit
-    assert set(in_ram) == {segment for segment in segments if segment in store._in_ram}
     for segment in segments:
         assert segment.blob is not None or segment.is_on_disk or segment.is_pending, "a segment that is nowhere"
         assert segment.node is not None
         assert segment.end == segment.start + len(segment.tokens) == segment.node.end
         parent = segment.parent
-        assert all(store._segments.get(child.id) is child for child in segment.children)
+        assert segment.children <= segments
         if parent is None:
             assert segment.start == 0 or segment.is_whole, "a segment without a beginning"
             continue
-        assert store._segments.get(parent.id) is parent, "a segment that cannot be reached"
+        assert parent in segments, "a segment that cannot be reached"
         assert segment in parent.children
         assert parent.start < segment.start <= parent.end
         if segment.is_on_disk:

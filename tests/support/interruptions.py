@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from core.engine.committer import Committer
 from core.engine.engine import Engine
 from core.llama.context import Batch, Context, DecodeStatus
 from core.llama.library import L, ggml
+from core.llama.sampler_chain import Candidates
+from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.values.messages import FinishReason
+from core.values.request import Request
 from tests.support.engines import Ledger, run, submit
 
 
@@ -56,7 +58,7 @@ def cancel_between_steps(engine: Engine, prompts: Iterable[str], steps: Iterable
         engine.cancel("1")
         ledger.add(engine.step())
         assert ledger.ended["1"].reason is FinishReason.CANCELLED
-        for slot in engine.slots._slots:
+        for slot in engine.slots.slots:
             assert engine.context.last_position(slot.id) == slot.n_resident - 1
         run(engine, ledger)
 
@@ -73,18 +75,25 @@ def break_off_verifications(engine: Engine) -> Ledger:
             with aborting(engine.context):
                 return decode(batch)
 
-        engine.context.decode = broken_off  # type: ignore[method-assign]
+        engine.context.decode = broken_off
         ledger.add(engine.step())
-        engine.context.decode = decode  # type: ignore[method-assign]
+        engine.context.decode = decode
     return run(engine, ledger)
 
 
 def take_wrongly(monkeypatch: pytest.MonkeyPatch, position: int) -> None:
     """Let every engine take the token 77 at ``position`` of a reply that may be drafted for."""
-    take = Committer._take
+    prepare = InputProcessor.prepare
 
-    def taken(committer: Committer, sequence: Any, token: int, *rest: Any) -> Any:
-        is_wrong = sequence.request.speculates and sequence.n_generated == position
-        return take(committer, sequence, 77 if is_wrong else token, *rest)
+    def prepared(intake: InputProcessor, request: Request, *tokens: Any) -> PreparedRequest:
+        found = prepare(intake, request, *tokens)
+        sampler, choose, wrong_at = found.sampler, found.sampler.choose, len(found.tokens) + position
 
-    monkeypatch.setattr(Committer, "_take", taken)
+        def chosen(logits: Any, at: int, candidates: Candidates) -> int:
+            return 77 if at == wrong_at else choose(logits, at, candidates)
+
+        if request.speculates:
+            sampler.is_plain_greedy, sampler.choose = False, chosen
+        return found
+
+    monkeypatch.setattr(InputProcessor, "prepare", prepared)

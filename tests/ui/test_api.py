@@ -57,7 +57,7 @@ def test_a_reply_streams_and_ends_with_its_timings(qtbot, api: Api, server: Fake
 def test_a_reply_in_parts_is_told_as_text_and_thoughts(qtbot, api: Api, server: FakeServer) -> None:
     """So Mistral's models answer that think."""
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm, "}, {"type": "text", "text": "foxes."}]}
-    server.pieces = [[thought], [{"type": "text", "text": "Red "}, {"type": "reference"}], "fox."]  # type: ignore[list-item]
+    server.pieces = [[thought], [{"type": "text", "text": "Red "}, {"type": "reference"}], "fox."]
     ear = ask(qtbot, api)
     assert ("".join(ear.texts), "".join(ear.thoughts)) == ("Red fox.", "Hm, foxes.")
     assert isinstance(ear.ends[0], ReplyEnd)
@@ -167,10 +167,10 @@ def test_models_state_and_load(qtbot, api: Api, server: FakeServer) -> None:
     said: list[object] = []
     api.models(said.append, said.append)
     qtbot.waitUntil(lambda: len(said) == 1)
-    assert [model["id"] for model in said[0]] == ["ember-q8_0", "ember-draft-q8_0"]  # type: ignore[index]
+    assert [model["id"] for model in said[0]] == ["ember-q8_0", "ember-draft-q8_0"]
     api.state(said.append, said.append)
     qtbot.waitUntil(lambda: len(said) == 2)
-    assert said[1].is_toy  # type: ignore[attr-defined]
+    assert said[1].is_toy
     api.load("ember-draft-q8_0", lambda: said.append("loading"), said.append)
     qtbot.waitUntil(lambda: len(said) == 3)
     assert (said[2], server.loads) == ("loading", ["ember-draft-q8_0"])

@@ -50,7 +50,7 @@ def tray(monkeypatch: pytest.MonkeyPatch) -> None:
 def background(window: MainWindow) -> Background:
     clock = Clock()
     made = Background(window, window.kept, window.windowIcon(), clock)
-    made.clock = clock  # type: ignore[attr-defined]
+    made.clock = clock
     window.hide()  # so it is not what is looked at
     return made
 
@@ -64,7 +64,7 @@ def told(background: Background) -> list[str]:
 def answer(background: Background, seconds: float, status: Status = Status.DONE) -> None:
     chat, reply = Chat(1, "A fox", 0, 0), Message(2, 1, None, Role.ASSISTANT, "Once", 0, status)
     background.on_running(frozenset({1}))
-    background.clock.now += seconds  # type: ignore[attr-defined]
+    background.clock.now += seconds
     background.on_answered(chat, reply)
     background.on_running(frozenset())
 
@@ -117,6 +117,11 @@ class NoticeService:
                     self._bus.send(new_method_return(message, "u", (number,)))
                     self.shown[number] = message.body
 
+    def close(self) -> None:
+        """End what listens, once the bus has ended."""
+        self._thread.join()
+        self._bus.close()
+
     def click(self, number: int) -> None:
         """Click on a notice: desktops tell every program of it."""
         from jeepney import DBusAddress, new_signal
@@ -136,8 +141,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NoticeS
         made = NoticeService(address)
         yield made
         bus.terminate()
-    made._thread.join()
-    made._bus.close()
+    made.close()
 
 
 def test_a_click_on_the_notice_of_a_reply_opens_its_chat(
@@ -239,7 +243,7 @@ def test_page_chat_and_place_come_back(
     window.archive.save_message(Message(8, 7, None, Role.USER, "Hello", now, Status.DONE))
     window.desk.open(7)
     qtbot.waitUntil(lambda: window.desk.current.chat.id == 7)
-    edge = window.history.parentWidget().handle(1)  # type: ignore[union-attr]
+    edge = window.history.parentWidget().handle(1)
     qtbot.mousePress(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 50))
     qtbot.mouseMove(edge, QPoint(40, 50))
     qtbot.mouseRelease(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 50))

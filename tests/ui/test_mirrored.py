@@ -134,7 +134,7 @@ def test_arrows_stand_and_point_where_lines_end(qtbot, mirrored: None, appearanc
     assert inner.right() > 180
 
 
-def option_of(field: QComboBox):  # type: ignore[no-untyped-def]
+def option_of(field: QComboBox):
     from PySide6.QtWidgets import QStyleOptionComboBox
 
     option = QStyleOptionComboBox()
@@ -196,7 +196,7 @@ def test_the_arrow_keys_open_a_folder_towards_where_lines_end(qtbot, mirrored: N
     assert panel.model.rowCount() == 2
 
 
-def test_quotes_are_marked_where_their_text_begins(qtbot, window: MainWindow, server) -> None:  # type: ignore[no-untyped-def]
+def test_quotes_are_marked_where_their_text_begins(qtbot, window: MainWindow, server) -> None:
     server.pieces = ["> שלום עולם\n\nשלום"]
     ask(qtbot, window, "Hello")
     view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.chat_window import pid_of
 from tools.stand_ins.fake_openai import FakeServer
 from ui.client.api import Api
 from ui.client.private_server import PrivateServer, last_line
@@ -41,7 +42,7 @@ def test_it_tells_its_address_and_ends_with_its_stdin(qtbot, run) -> None:
         server.start()
     assert ready.args[0].startswith("http://127.0.0.1:")
     server.stop()
-    assert server.process_id == 0
+    assert pid_of(server) == 0
 
 
 def test_it_is_started_again_when_it_dies(qtbot, run) -> None:
@@ -49,8 +50,8 @@ def test_it_is_started_again_when_it_dies(qtbot, run) -> None:
     with qtbot.waitSignal(server.ready):
         server.start()
     with qtbot.waitSignals([server.lost, server.ready]):
-        os.kill(server.process_id, 9)
-    assert server.process_id != 0
+        os.kill(pid_of(server), 9)
+    assert pid_of(server) != 0
 
 
 def test_it_is_started_anew_with_another_command_line(qtbot, run) -> None:
@@ -59,10 +60,10 @@ def test_it_is_started_anew_with_another_command_line(qtbot, run) -> None:
         server.start()
     with qtbot.waitSignal(server.ready):
         server.restart([sys.executable, "-c", WORKS])
-    first = server.process_id
+    first = pid_of(server)
     with qtbot.waitSignal(server.ready), qtbot.assertNotEmitted(server.lost):
         server.restart([sys.executable, "-c", WORKS])
-    assert server.process_id != first
+    assert pid_of(server) != first
 
 
 def test_it_gives_up_with_the_last_words_and_can_be_asked_again(qtbot, run) -> None:
@@ -86,7 +87,7 @@ def test_the_link_connects_waits_and_says_what_is_wrong(qtbot, run, lonely_api: 
     link.start()
     qtbot.waitUntil(lambda: watch.state.phase == "ready")
     with qtbot.waitSignal(server.lost):
-        os.kill(server.process_id, 9)
+        os.kill(pid_of(server), 9)
     assert "starting again" in banner.text
     assert not api.is_connected
     qtbot.waitUntil(lambda: watch.state.phase == "ready" and not banner.text)

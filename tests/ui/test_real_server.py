@@ -12,7 +12,7 @@ from app.client.server_process import new_api_key, serve_command, serve_environm
 from models.formatting.figures import rate
 from models.formatting.program import PROGRAM_FOLDER
 from tests.support import measured
-from tests.support.chat_window import ask, ended
+from tests.support.chat_window import ask, ended, pid_of
 from tests.support.fork_server import forked
 from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.receipts import CONTEXT_FULL
@@ -31,14 +31,14 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     key = new_api_key()
     server = PrivateServer(forked(serve_command(["--parallel", "2"])), serve_environment(key), str(PROGRAM_FOLDER))
-    server.key = key  # type: ignore[attr-defined]
+    server.key = key
     yield server
     server.stop()
-    assert server.process_id == 0
+    assert pid_of(server) == 0
 
 
 def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, server: PrivateServer) -> None:
-    link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)  # type: ignore[attr-defined]
+    link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)
     link.start()
     # Sent before the server is there: it waits.
     window.desk.current.send("Tell me a story about a fox.")
@@ -96,7 +96,7 @@ def _stops_in_the_middle(qtbot, window: MainWindow) -> None:
 
 def _survives_the_death_of_the_server(qtbot, window: MainWindow, server: PrivateServer) -> None:
     # With the first words, before what else has arrived meanwhile is looked at.
-    window.desk.current.grew.connect(lambda *_: os.kill(server.process_id, 9), Qt.ConnectionType.SingleShotConnection)
+    window.desk.current.grew.connect(lambda *_: os.kill(pid_of(server), 9), Qt.ConnectionType.SingleShotConnection)
     cut = ask(qtbot, window, "Tell me a long story about a fox.")
     assert cut.status is Status.FAILED
     assert cut.content
@@ -106,7 +106,7 @@ def _survives_the_death_of_the_server(qtbot, window: MainWindow, server: Private
     assert cut.content[:10] in view.view.toPlainText()
     view.redo.click()
     assert ended(qtbot, window).status is Status.DONE
-    os.kill(server.process_id, 9)
+    os.kill(pid_of(server), 9)
     qtbot.waitUntil(lambda: "starting again" in window.page.server_banner.text)
     reply = ask(qtbot, window, "Who are you?")
     assert (reply.status, reply.problem) == (Status.DONE, None)
@@ -121,7 +121,7 @@ def paired_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     key = new_api_key()
     options = ["--parallel", "4", "--draft", "ember-draft-q8_0"]
     server = PrivateServer(forked(serve_command(options)), serve_environment(key), str(PROGRAM_FOLDER))
-    server.key = key  # type: ignore[attr-defined]
+    server.key = key
     yield server
     server.stop()
 
@@ -129,13 +129,13 @@ def paired_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_deep_shows_its_stages_and_spark_is_marked_and_redone(
     qtbot, window: MainWindow, api: Api, paired_server: PrivateServer
 ) -> None:
-    ServerLink(paired_server, paired_server.key, api, window.watch, window.page.server_banner, window).start()  # type: ignore[attr-defined]
+    ServerLink(paired_server, paired_server.key, api, window.watch, window.page.server_banner, window).start()
     qtbot.waitUntil(lambda: window.watch.state.phase == "ready")
     assert window.watch.state.spark == "ember-draft-q8_0"
     window.page.composer.speed.chosen.emit(Speed.DEEP)
     stages: list[str] = []
     window.desk.current.send("What is a fox?")
-    stream = window.desk.current.running.stream  # type: ignore[union-attr]
+    stream = window.desk.current.running.stream
     stream.progressed.connect(lambda progress: stages.append(progress.stage))
     reply = ended(qtbot, window)
     assert (reply.status, reply.problem) == (Status.DONE, None)
@@ -145,14 +145,14 @@ def test_deep_shows_its_stages_and_spark_is_marked_and_redone(
     reply = ask(qtbot, window, "Tell me a story about a fox.")
     assert (reply.status, reply.answered_by) == (Status.DONE, "ember-draft-q8_0")
     view = window.page.transcript.view_of(reply.id)
-    view.spark_note.button.click()  # type: ignore[union-attr]
+    view.spark_note.button.click()
     redone = ended(qtbot, window)
     assert (redone.status, redone.answered_by, redone.parent_id) == (Status.DONE, None, reply.parent_id)
 
 
 def test_two_chats_and_two_racers_write_at_once(qtbot, window: MainWindow, api: Api, server: PrivateServer) -> None:
     window.resize(1400, 800)
-    link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)  # type: ignore[attr-defined]
+    link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)
     link.start()
     left = window.page
     window.open_beside(None)

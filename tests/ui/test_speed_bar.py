@@ -37,7 +37,7 @@ def words(face: faces.GaugeFace) -> str:
 
 
 def sent(snapshot: Snapshot) -> dict[str, object]:
-    return json.loads(json.dumps(asdict(snapshot)))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(asdict(snapshot)))
 
 
 def test_what_the_server_sends_is_read_back_and_odd_values_keep_their_defaults() -> None:
@@ -214,7 +214,7 @@ class TestWindow:
         server.snapshot = sent(WORKING)
         window.page.composer.set_text("Go on.")
         window.page.composer.button.click()
-        qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
+        qtbot.waitUntil(lambda: window.desk.current.running.ttft is not None)
         window.show_page("library")
         assert bar.isVisible()
         for rate in (41.0, 52.0):

@@ -275,7 +275,7 @@ def test_an_answer_can_be_asked_for_again_and_both_are_kept(qtbot, window: MainW
 def test_a_message_can_be_edited_and_sent_again(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Hi")
     asked_view(window).edit.click()
-    qtbot.keyClick(asked_view(window).editor.field, Qt.Key.Key_Escape)  # type: ignore[union-attr]
+    qtbot.keyClick(asked_view(window).editor.field, Qt.Key.Key_Escape)
     assert asked_view(window).editor is None
     assert not asked_view(window).bubble.isHidden()
     asked_view(window).edit.click()
@@ -367,7 +367,7 @@ def test_a_failed_reply_says_why_and_can_be_tried_again(qtbot, window: MainWindo
 def test_a_chat_that_is_left_goes_on_with_its_reply(qtbot, window: MainWindow, server: FakeServer) -> None:
     server.pieces, server.steps = ["a ", "b ", "c "] * 30, threading.Semaphore(2)
     say(qtbot, window, "Go on.")
-    qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
+    qtbot.waitUntil(lambda: window.desk.current.running.ttft is not None)
     first = window.desk.current
     window.desk.new_chat()
     assert window.page.stack.currentWidget() is window.page.welcome

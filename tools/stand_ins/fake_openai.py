@@ -60,8 +60,7 @@ class FakeServer:
         self.embedded: list[str] = []  # the texts that were asked for as vectors
         self.loads: list[str] = []
         self.gone = threading.Event()  # a client left in the middle of a stream
-        self._http = _Server(("127.0.0.1", port), _handler_for(self))
-        self._http.daemon_threads = True
+        self._http = _Server(port, self)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
@@ -123,6 +122,12 @@ class FakeServer:
 
 
 class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port: int, fake: FakeServer) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.fake = fake
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore clients that go away: windows do when they close."""
         if not isinstance(sys.exception(), OSError):
@@ -139,90 +144,92 @@ def _vector(text: str) -> list[float]:
     return [float("fox" in text or "vulpine" in text), 0.1]
 
 
-def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
+    @property
+    def fake(self) -> FakeServer:
+        assert isinstance(self.server, _Server)
+        return self.server.fake
 
-        def do_GET(self) -> None:
-            if self._is_refused():
-                return
-            answers = {"/v1/models": {"object": "list", "data": fake.models}, "/slipstream/state": fake.state}
-            self._answer(200, answers[self.path]) if self.path in answers else self._answer(404, {"detail": "no"})
+    def log_message(self, format: str, *args: object) -> None:
+        pass
 
-        def do_DELETE(self) -> None:
-            if self._is_refused():
-                return
-            was_loading = self.path == "/slipstream/load" and fake.phase == "loading"
-            fake.phase = "empty" if was_loading else fake.phase
-            self._answer(200, {"model": fake.model, "cancelled": was_loading})
+    def do_GET(self) -> None:
+        if self._is_refused():
+            return
+        answers = {"/v1/models": {"object": "list", "data": self.fake.models}, "/slipstream/state": self.fake.state}
+        self._answer(200, answers[self.path]) if self.path in answers else self._answer(404, {"detail": "no"})
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if self._is_refused():
-                return
-            if self.path.startswith("/slipstream/library/"):  # as a server does that lacks the route
-                self._answer(404, {"error": {"message": "No such route.", "code": "not_found"}})
-                return
-            if self.path == "/slipstream/load":
-                fake.loads.append(body["model"])
-                fake.model = body["model"]
-                self._answer(202, fake.state)
-                return
-            if self.path == "/tokenize":
-                self._answer(200, {"tokens": list(range(len(body["content"].split())))})
-                return
-            if self.path == "/v1/embeddings":
-                fake.embedded += body["input"]
-                data = [{"index": at, "embedding": _vector(text)} for at, text in enumerate(body["input"])]
-                self._answer(200, {"object": "list", "data": data})
-                return
-            fake.requests.append(body)
-            if fake.error is not None:
-                self._answer(*fake.error)
-            elif fake.takes_turns:
-                with fake.turn:
-                    self._stream(body)
-            else:
+    def do_DELETE(self) -> None:
+        if self._is_refused():
+            return
+        was_loading = self.path == "/slipstream/load" and self.fake.phase == "loading"
+        self.fake.phase = "empty" if was_loading else self.fake.phase
+        self._answer(200, {"model": self.fake.model, "cancelled": was_loading})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self._is_refused():
+            return
+        if self.path.startswith("/slipstream/library/"):  # as a server does that lacks the route
+            self._answer(404, {"error": {"message": "No such route.", "code": "not_found"}})
+            return
+        if self.path == "/slipstream/load":
+            self.fake.loads.append(body["model"])
+            self.fake.model = body["model"]
+            self._answer(202, self.fake.state)
+            return
+        if self.path == "/tokenize":
+            self._answer(200, {"tokens": list(range(len(body["content"].split())))})
+            return
+        if self.path == "/v1/embeddings":
+            self.fake.embedded += body["input"]
+            data = [{"index": at, "embedding": _vector(text)} for at, text in enumerate(body["input"])]
+            self._answer(200, {"object": "list", "data": data})
+            return
+        self.fake.requests.append(body)
+        if self.fake.error is not None:
+            self._answer(*self.fake.error)
+        elif self.fake.takes_turns:
+            with self.fake.turn:
                 self._stream(body)
+        else:
+            self._stream(body)
 
-        def _is_refused(self) -> bool:
-            if fake.api_key is None or self.headers.get("Authorization") == f"Bearer {fake.api_key}":
-                return False
-            self._answer(401, {"error": {"message": "The API key is wrong.", "type": "x", "param": None, "code": None}})
-            return True
+    def _is_refused(self) -> bool:
+        if self.fake.api_key is None or self.headers.get("Authorization") == f"Bearer {self.fake.api_key}":
+            return False
+        self._answer(401, {"error": {"message": "The API key is wrong.", "type": "x", "param": None, "code": None}})
+        return True
 
-        def _answer(self, status: int, body: Any) -> None:
-            raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
+    def _answer(self, status: int, body: Any) -> None:
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
 
-        def _stream(self, body: dict[str, Any]) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Connection", "close")
-            self.end_headers()
-            self.close_connection = True
-            tells_drafted, drafts = bool(body.get("drafted_spans")), body.get("speculation") is not False
-            try:
-                for number, chunk in enumerate(fake.chunks(body.get("speed"), tells_drafted, drafts)):
-                    if fake.cut_after is not None and number > fake.cut_after:
-                        return
-                    self._send(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n")
-                self._send("data: [DONE]\n\n")
-            except OSError:
-                fake.gone.set()
+    def _stream(self, body: dict[str, Any]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        tells_drafted, drafts = bool(body.get("drafted_spans")), body.get("speculation") is not False
+        try:
+            for number, chunk in enumerate(self.fake.chunks(body.get("speed"), tells_drafted, drafts)):
+                if self.fake.cut_after is not None and number > self.fake.cut_after:
+                    return
+                self._send(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n")
+            self._send("data: [DONE]\n\n")
+        except OSError:
+            self.fake.gone.set()
 
-        def _send(self, text: str) -> None:
-            self.wfile.write(text.encode())
-            self.wfile.flush()
-
-    return Handler
+    def _send(self, text: str) -> None:
+        self.wfile.write(text.encode())
+        self.wfile.flush()
 
 
 def main() -> None:

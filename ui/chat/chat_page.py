@@ -35,7 +35,7 @@ from ui.chat.server_notice import ServerNotice
 from ui.chat.storage.search_hit import first_hit
 from ui.chat.welcome import Welcome
 from ui.client.api import Api, ServerState
-from ui.client.attachments import Attachment, Choice
+from ui.client.attachments import Attachment, SentParts
 from ui.client.chat_records import ChatSettings, Message, Status
 from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
@@ -344,7 +344,7 @@ class ChatPage(QWidget):
 
         def choose_pages(at: int) -> None:
             def chosen(sent: tuple[int, ...]) -> None:
-                again((*files[:at], replace(files[at], choice=Choice.PAGES, sent=sent), *files[at + 1 :]))
+                again((*files[:at], replace(files[at], choice=SentParts.PAGES, sent=sent), *files[at + 1 :]))
 
             dialog = PagesDialog(files[at], self.window())
             dialog.chosen.connect(chosen)

@@ -108,11 +108,6 @@ class ChatSession(QObject):
         """The id of the reply that comes in."""
         return None if self.running is None else self.running.message.id
 
-    @property
-    def live_ttft(self) -> float | None:
-        """Seconds from sending to the first text of the running reply; None before it came."""
-        return None if self.running is None else self.running.ttft
-
     def send(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Say ``text`` at the end of the shown branch and let the model answer."""
         if self.is_running or not (text.strip() or attachments):
@@ -379,7 +374,7 @@ class RunningReply:
         """Return the message with what has come."""
         seconds = self.thinking(now)
         ms = self.message.thinking_ms if seconds is None else seconds * 1_000
-        drafted = tuple(joined(self.drafted))
+        drafted = tuple(merged_spans(self.drafted))
         return replace(self.message, content=self.text, thoughts=self.thoughts, thinking_ms=ms, drafted=drafted)
 
     def mark(self, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -436,7 +431,7 @@ class RunningReply:
         )
 
 
-def joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def merged_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return spans in order with those put together that touch."""
     found: list[tuple[int, int]] = []
     for begin, end in spans:

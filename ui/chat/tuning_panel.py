@@ -242,7 +242,7 @@ class TuningPanel(Dressed, QFrame):
             system_prompt=self.prompt.toPlainText(),
             max_tokens=self.max_tokens.value() or None,
             seed=None if self.seed.value() < 0 else self.seed.value(),
-            **values,  # type: ignore[arg-type]
+            **values,  # type: ignore[arg-type]  # each is a float but top_k
         )
         if settings != self._settings:
             self._settings = settings

@@ -12,7 +12,7 @@ from typing import Any
 from models.formatting.json_values import fitting
 
 
-class Choice(StrEnum):
+class SentParts(StrEnum):
     """Which parts of a file are sent."""
 
     ALL = "all"
@@ -22,7 +22,7 @@ class Choice(StrEnum):
     BY_MEANING = "by meaning"  # found: their vectors are near that of the question
 
 
-FOUND = (Choice.PASSAGES, Choice.BY_WORDS, Choice.BY_MEANING)
+FOUND = (SentParts.PASSAGES, SentParts.BY_WORDS, SentParts.BY_MEANING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Attachment:
     n_bytes: int = 0
     parts: tuple[Part, ...] = ()
     image: str = ""
-    choice: Choice = Choice.ALL
+    choice: SentParts = SentParts.ALL
     sent: tuple[int, ...] | None = None
     n_tokens: int = 0
     is_counted: bool = False
@@ -74,7 +74,7 @@ class Attachment:
 
     def in_passages(self) -> Attachment:
         """Return the file as it is sent where only the passages that fit the question are; a short one stays whole."""
-        return replace(self, choice=Choice.PASSAGES, sent=None) if self.is_long else self
+        return replace(self, choice=SentParts.PASSAGES, sent=None) if self.is_long else self
 
     def text(self) -> str:
         """Return what a model reads of it: the name and the content between two marks."""

@@ -54,11 +54,6 @@ class PrivateServer(QObject):
         self._patience = QTimer(self, singleShot=True)
         self._patience.timeout.connect(self._process.kill)
 
-    @property
-    def process_id(self) -> int:
-        """The server's process id, 0 where there is none."""
-        return int(self._process.processId())
-
     def start(self) -> None:
         """Start, also after ``gave_up``."""
         self._is_wanted = True

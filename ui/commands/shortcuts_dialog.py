@@ -24,10 +24,7 @@ IN_PLACE = {
         (tr("Stop the reply"), ("Esc",)),
         (tr("Scroll the chat"), ("PgUp", "PgDown")),
     ),
-    ON_CHATS: (
-        (tr("Rename a chat of the list"), ("F2",)),
-        (tr("Delete a chat of the list"), ("Del",)),
-    ),
+    ON_CHATS: ((tr("Rename a chat of the list"), ("F2",)), (tr("Delete a chat of the list"), ("Del",))),
     ON_PAGES: ((tr("Views of the library and the server"), ("Ctrl+1", "Ctrl+2", "Ctrl+3")),),
     ON_WINDOW: ((tr("Next control, or the one before"), ("Tab", "Shift+Tab")),),
 }

@@ -24,8 +24,8 @@ class Gauge(QWidget):
 
     clicked = Signal()
 
-    def __init__(self, name: str, widest: GaugeFace, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, widest: GaugeFace) -> None:
+        super().__init__()
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._widest, self._is_idle = widest, True

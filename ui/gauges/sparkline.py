@@ -25,8 +25,8 @@ class Sparkline(QWidget):
     Time runs from left to right in every plot, also where text does not.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
         self._clock = clock
         self._marks: deque[tuple[float, float]] = deque()
         self.setAccessibleName(tr("Speed of the last minute"))

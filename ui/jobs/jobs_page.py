@@ -241,12 +241,7 @@ class JobsPage(Dressed, PageColumn):
                 self._api.ask("DELETE", f"/v1/files/{file['id']}", None, lambda found: None, lambda sentence: None)
                 return
             self._ends[key] = taken_back  # the file is there
-            body = {
-                "input_file_id": file["id"],
-                "endpoint": url,
-                "completion_window": "24h",
-                "metadata": metadata,
-            }
+            body = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h", "metadata": metadata}
             self._api.ask("POST", "/v1/batches", body, begun, say)
 
         def begun(job: dict[str, Any]) -> None:

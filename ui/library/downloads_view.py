@@ -5,29 +5,21 @@ from __future__ import annotations
 import time
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QApplication,
-    QFrame,
-    QHBoxLayout,
-    QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from models.download.progress import DownloadPhase
 from models.library import requests as ask
 from models.library.values import Download, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
-from ui.library.labels import download_line, share, size
+from ui.library.labels import download_line, share, size_of
 from ui.library.quantise_rows import QuantiseRows
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.icon_button import IconButton, TextButton
-from ui.widgets.page_layout import PageColumn, ProgressLine, announce, ask_first, plain_label
+from ui.widgets.page_layout import PageColumn, ThinProgressBar, announce, ask_first, plain_label
 from ui.widgets.state_pane import StatePane
 
 UNMEANT_SECONDS = 0.7  # within which a click was meant for what was there before
@@ -43,8 +35,8 @@ class DownloadRow(QFrame):
     use_wanted = Signal(str)  # the file of a model that has arrived
     moved = Signal(int, int)  # number, by how many places
 
-    def __init__(self, download: Download, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, download: Download) -> None:
+        super().__init__()
         self.download, self._is_alone, self._arrived = download, True, 0.0
         self.setObjectName("downloadCard")
         # Names differ at their ends.
@@ -52,7 +44,7 @@ class DownloadRow(QFrame):
         self.line, self.problem = ElidedLabel(), plain_label(tone="problem")
         self.title.setProperty("tone", "strong")
         self.line.setProperty("tone", "caption")
-        self.bar = ProgressLine()
+        self.bar = ThinProgressBar()
         self.up, self.down = IconButton("up", tr("Earlier"), size=16), IconButton("down", tr("Later"), size=16)
         self.toggle = IconButton("pause", tr("Pause"), size=16)
         self.cancel = IconButton("close", tr("Cancel and remove what has arrived"), size=16)
@@ -137,8 +129,8 @@ class DownloadsView(QWidget):
     find_wanted = Signal()
     use_wanted = Signal(str)  # the file of a model that has arrived
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link = link
         self.setAccessibleName(tr("Downloads"))
         self.rows: dict[int, DownloadRow] = {}
@@ -228,7 +220,7 @@ class DownloadsView(QWidget):
         if n_done < ASKED_FROM:
             self._ask(ask.CancelDownload(number))
             return
-        more = tr("The {n_done} that have arrived are deleted. Pause it to keep them.", n_done=size(n_done))
+        more = tr("The {n_done} that have arrived are deleted. Pause it to keep them.", n_done=size_of(n_done))
         question = tr("Remove {name}?", name=row.title.text())
         ask_first(self, question, more, tr("Remove"), lambda: self._ask(ask.CancelDownload(number)))
 

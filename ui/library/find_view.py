@@ -26,7 +26,7 @@ from models.library.values import (
 )
 from ui.client.library_link import LibraryLink
 from ui.language import day, of_data, tr
-from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
+from ui.library.labels import FITS, about, dotted, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
@@ -57,8 +57,8 @@ class FindView(Dressed, QWidget):
     downloads_wanted = Signal()
     settings_wanted = Signal()
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link = link
         self._suggested: Suggested | None = None
         self._found: tuple[FoundModel, ...] = ()
@@ -311,7 +311,7 @@ class FindView(Dressed, QWidget):
 
 def _found_row(model: FoundModel) -> ListRow:
     found = model.repository
-    line = joined(
+    line = dotted(
         ACCESS[found.access],
         found.architecture or "",
         n_parameters(found.n_params, 0),

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
-    QWidget,
 )
 
 from models.download.progress import DownloadPhase
@@ -32,13 +31,13 @@ from models.library.values import (
 )
 from ui.client.library_link import LibraryLink
 from ui.language import of_data, tr
-from ui.library.labels import about, download_line, joined, place_line, share, size
+from ui.library.labels import about, dotted, download_line, place_line, share, size_of
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
-from ui.widgets.page_layout import ProgressLine, announce, file_dialog, style_as
+from ui.widgets.page_layout import ThinProgressBar, announce, file_dialog, style_as
 
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
 WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
@@ -64,8 +63,8 @@ class FirstStart(QFrame):
     file_chosen = Signal(str)  # a model file of this machine
     closed = Signal()
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self.setObjectName("downloadCard")
         self._link = link
         self._awaited: tuple[str, str] | None = None  # what is used as soon as it is there
@@ -168,17 +167,17 @@ class FirstStart(QFrame):
         self._link.ask(ask.ListCurated(), self._on_suggested)
 
     def _on_machine(self, found: MachineFacts) -> None:
-        gpus = [tr("{name} with {memory}", name=gpu.name, memory=size(gpu.memory)) for gpu in found.gpus] or [
+        gpus = [tr("{name} with {memory}", name=gpu.name, memory=size_of(gpu.memory)) for gpu in found.gpus] or [
             tr("no GPU that llama.cpp can use")
         ]
         cores = tr("{n} cores", n=found.n_cores) if found.n_cores != 1 else tr("1 core")
-        self.machine.setText(joined(found.cpu, cores, tr("{memory} of memory", memory=size(found.memory)), *gpus))
+        self.machine.setText(dotted(found.cpu, cores, tr("{memory} of memory", memory=size_of(found.memory)), *gpus))
         self._is_measured = found.bandwidth is not None
         if found.bandwidth is not None:
             words = tr(
                 "Its memory reads {bandwidth} a second. That sets how fast a model can write: each token "
                 "reads the model's weights once.",
-                bandwidth=size(found.bandwidth),
+                bandwidth=size_of(found.bandwidth),
             )
             if found.is_estimate:
                 words += " " + tr("Other programs were busy, so it is measured again when they are at rest.")
@@ -233,8 +232,8 @@ class OfferedModel(QFrame):
     again_wanted = Signal(int)
     cancel_wanted = Signal(int)
 
-    def __init__(self, choice: SuggestionTier, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, choice: SuggestionTier) -> None:
+        super().__init__()
         self.setObjectName("offeredModel")
         self.choice = choice
         self.row: SuggestedRow | None = None
@@ -252,7 +251,7 @@ class OfferedModel(QFrame):
             label.setProperty("tone", tone)
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
-        self.bar = ProgressLine()
+        self.bar = ThinProgressBar()
         self.button = QPushButton()
         self.button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         # Who goes on writing after a click must not press it again with each space.
@@ -282,12 +281,12 @@ class OfferedModel(QFrame):
         self.setVisible(row is not None)
         if row is None:
             return
-        n_bytes = f"≈ {size(row.n_bytes)}" if row.is_size_estimate else size(row.n_bytes)
+        n_bytes = f"≈ {size_of(row.n_bytes)}" if row.is_size_estimate else size_of(row.n_bytes)
         is_worth_it = row.drafted_rate is not None and row.drafted_rate > WORTH_IT * (row.rate or 0.0)
         is_worth_it = is_worth_it and about(row.drafted_rate) != about(row.rate)
         drafted = tr("{drafted_rate} with its own drafts", drafted_rate=about(row.drafted_rate)) if is_worth_it else ""
         self.title.setText(row.title)
-        self.speed.setText(joined(about(row.rate), drafted))
+        self.speed.setText(dotted(about(row.rate), drafted))
         good_for = of_data(row.good_for)
         self.line.setText(good_for[:1].upper() + good_for[1:])
         self.setAccessibleName(f"{self.kind.text()}: {row.title}, {self.speed.text()}")

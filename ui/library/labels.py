@@ -33,12 +33,12 @@ FITS = {
 Facts = list[tuple[str, str]]
 
 
-def joined(*parts: str) -> str:
+def dotted(*parts: str) -> str:
     """Return what is known, with dots between."""
     return DOT.join(part for part in parts if part)
 
 
-def size(n_bytes: float) -> str:
+def size_of(n_bytes: float) -> str:
     """Return bytes as 4.9 GB, 12 MB or 4 KB; "" for none."""
     return figures.size(n_bytes) if n_bytes > 0 else ""
 
@@ -65,7 +65,7 @@ def model_line(row: ModelRow) -> str:
     """Return the second line of a model in a list."""
     header = row.header
     n_params = n_parameters(header.n_params, header.n_active_params)
-    return joined(header.architecture, n_params, header.quantisation, size(row.n_bytes))
+    return dotted(header.architecture, n_params, header.quantisation, size_of(row.n_bytes))
 
 
 def model_speed(row: ModelRow) -> str:
@@ -77,7 +77,7 @@ def model_speed(row: ModelRow) -> str:
 
 def fit_and_speed(row: ModelRow) -> str:
     """Return in a few words whether a model fits here, and its speed; "" where neither is known."""
-    return joined(FITS[row.verdict][0] if row.verdict is not None else "", model_speed(row))
+    return dotted(FITS[row.verdict][0] if row.verdict is not None else "", model_speed(row))
 
 
 def about(rate: float | None) -> str:
@@ -87,10 +87,10 @@ def about(rate: float | None) -> str:
 
 def suggested_line(row: SuggestedRow) -> str:
     """Return the second line of a model to begin with: what for, how large, what else is known."""
-    n_bytes = f"≈ {size(row.n_bytes)}" if row.is_size_estimate else size(row.n_bytes)
+    n_bytes = f"≈ {size_of(row.n_bytes)}" if row.is_size_estimate else size_of(row.n_bytes)
     what = (n_parameters(row.n_params, row.n_active_params), row.quantisation, n_bytes)
     use = of_data(row.use)
-    return joined(use[:1].upper() + use[1:], *what, of_data(row.good_for), row.drafting)
+    return dotted(use[:1].upper() + use[1:], *what, of_data(row.good_for), row.drafting)
 
 
 def model_facts(row: ModelRow) -> Facts:
@@ -100,7 +100,7 @@ def model_facts(row: ModelRow) -> Facts:
         (tr("Architecture"), header.architecture),
         (tr("Parameters"), n_parameters(header.n_params, header.n_active_params)),
         (tr("Quantisation"), header.quantisation),
-        (tr("Size"), size(row.n_bytes)),
+        (tr("Size"), size_of(row.n_bytes)),
         (
             tr("Context"),
             tr("{n_ctx_train} tokens", n_ctx_train=count(header.n_ctx_train)) if header.n_ctx_train else "",
@@ -173,13 +173,13 @@ def offer_line(offer: OfferRow) -> str:
         "{name} ({kind}, {n_bytes}) would draft: {gain:.1f}× expected{doubt}.",
         name=name,
         kind=offer.kind,
-        n_bytes=size(offer.n_bytes),
+        n_bytes=size_of(offer.n_bytes),
         gain=offer.gain,
         doubt=doubt,
     )
 
 
-def header_facts(row: ModelRow) -> Facts:
+def header_rows(row: ModelRow) -> Facts:
     """Return what else a model's header says, and which files it has."""
     header, files = row.header, row.files
     facts = [
@@ -194,8 +194,8 @@ def header_facts(row: ModelRow) -> Facts:
             if header.n_experts
             else tr("none"),
         ),
-        (tr("Read per token"), size(header.bytes_per_token)),
-        (tr("Cache per token"), size(header.kv_bytes_per_token)),
+        (tr("Read per token"), size_of(header.bytes_per_token)),
+        (tr("Cache per token"), size_of(header.kv_bytes_per_token)),
         (tr("Vocabulary"), tr("{n_vocab} tokens", n_vocab=count(header.n_vocab)) if header.n_vocab else ""),
         (tr("Tokenizer"), header.tokenizer or ""),
         (tr("Chat template"), tr("yes") if header.has_chat_template else tr("no")),
@@ -213,8 +213,8 @@ def judged_facts(judged: RemoteFitReport) -> Facts:
             tr("Context"),
             tr("{n_ctx_train} tokens", n_ctx_train=count(header.n_ctx_train)) if header.n_ctx_train else "",
         ),
-        (tr("Read per token"), size(header.bytes_per_token)),
-        (tr("Cache per token"), size(header.kv_bytes_per_token)),
+        (tr("Read per token"), size_of(header.bytes_per_token)),
+        (tr("Cache per token"), size_of(header.kv_bytes_per_token)),
         (tr("Memory"), FITS[judged.fit.verdict][0]),
         (tr("Expected speed"), speed(predicted.empty) if predicted is not None else ""),
     ]
@@ -250,17 +250,17 @@ def quantise_line(quantising: Quantising) -> str:
     """Return how the making of a copy goes: what it does, how much is done, how long still."""
     made_of = tr("{type} of {source}", type=quantising.type, source=quantising.source)
     if quantising.phase is QuantisePhase.DONE:
-        return joined(tr("Made, and it loads"), made_of, size(quantising.n_bytes))
+        return dotted(tr("Made, and it loads"), made_of, size_of(quantising.n_bytes))
     progress = quantising.progress
     phase = _QUANTISE_PHASES[progress.phase]
     is_going = progress.phase is QuantisePhase.QUANTISING
-    done = tr("{share:.0%} of {n_total}", share=share(progress), n_total=size(progress.n_total)) if is_going else ""
+    done = tr("{share:.0%} of {n_total}", share=share(progress), n_total=size_of(progress.n_total)) if is_going else ""
     left = (
         tr("{duration} left", duration=figures.duration(max(1.0, progress.eta)))
         if is_going and progress.eta is not None
         else ""
     )
-    return joined(phase, done, left, "" if is_going else made_of)
+    return dotted(phase, done, left, "" if is_going else made_of)
 
 
 def download_line(download: Download) -> str:
@@ -268,15 +268,19 @@ def download_line(download: Download) -> str:
     progress = download.progress
     phase = _PHASES[progress.phase]
     if progress.phase is DownloadPhase.DONE:
-        return joined(phase, size(progress.n_total))
+        return dotted(phase, size_of(progress.n_total))
     there = (
-        tr("{value} of {n_total}", value=size(progress.n_done) or tr("0 MB"), n_total=size(progress.n_total))
+        tr(
+            "{value} of {n_total}",
+            value=size_of(progress.n_done) or tr("0 MB"),
+            n_total=size_of(progress.n_total),
+        )
         if progress.n_total
         else ""
     )
-    pace = f"{size(progress.bytes_per_second)}/s" if progress.bytes_per_second > 0 else ""
+    pace = f"{size_of(progress.bytes_per_second)}/s" if progress.bytes_per_second > 0 else ""
     left = tr("{duration} left", duration=figures.duration(progress.eta)) if progress.eta is not None and pace else ""
-    return joined(phase, there, pace, left)
+    return dotted(phase, there, pace, left)
 
 
 def share(progress: DownloadProgress | QuantiseProgress) -> float:

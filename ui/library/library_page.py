@@ -31,8 +31,8 @@ class LibraryPage(Dressed, QWidget):
     file_chosen = Signal(str)  # the file of one
     judged = Signal(object)  # tuple[ModelRow, ...]: what models of this machine are here
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self.setObjectName("libraryPage")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._link, self._used = link, ""

@@ -13,7 +13,7 @@ from ui.language import tr
 from ui.library.labels import machine_facts
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.page_layout import ProblemLabel, ProgressLine, plain_label, style_as
+from ui.widgets.page_layout import ProblemLabel, ThinProgressBar, plain_label, style_as
 
 MEASURE, AGAIN = tr("Measure this machine"), tr("Measure this machine again")
 STOP = tr("Stop measuring")
@@ -23,8 +23,8 @@ TONES = {FitVerdict.GREEN: "muted", FitVerdict.TIGHT: "warning"}
 class MachineCard(QWidget):
     """Asks for a judgement of the model that is shown, and shows it."""
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link, self._asked = link, 0
         self._name = ""
         self._is_measuring = self._was_stopped = False
@@ -38,7 +38,7 @@ class MachineCard(QWidget):
         )
         self.measure.clicked.connect(self._on_measure)
         self.stage = plain_label(tone="caption")
-        self.bar = ProgressLine(tr("Progress of the measurement"))
+        self.bar = ThinProgressBar(tr("Progress of the measurement"))
         self.bar.show_share(None)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

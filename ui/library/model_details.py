@@ -13,7 +13,7 @@ from models.formatting.safe_text import one_line
 from models.library.values import Download, ModelRow, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
-from ui.library.labels import header_facts, model_facts
+from ui.library.labels import header_rows, model_facts
 from ui.library.machine_card import MachineCard
 from ui.library.partners_card import PartnersCard
 from ui.theme.layouts import STRETCH, fill
@@ -37,8 +37,8 @@ class ModelDetailsPane(ScrollColumn):
     mend_wanted = Signal(str)
     downloads_wanted = Signal()
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(QWidget(), parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__(QWidget())
         self.row: ModelRow | None = None
         self._downloads: tuple[Download, ...] = link.downloads
         self.title, self.name, self.note = QLabel(), QLabel(), QLabel()
@@ -100,7 +100,7 @@ class ModelDetailsPane(ScrollColumn):
         self.settings.setVisible(row.problem is None)
         self.smaller.setVisible(row.problem is None)
         self.facts.show_facts(model_facts(row))
-        self.header.show_facts(header_facts(row))
+        self.header.show_facts(header_rows(row))
         for part in (self._header_title, self.header):
             part.setVisible(row.problem is None)
         if is_other:

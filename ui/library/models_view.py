@@ -8,14 +8,7 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QMenu,
-    QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from models.library import requests as ask
 from models.library.values import FolderPlace, ModelRow, ModelRows, Notice, RowReport, Trouble
@@ -49,8 +42,8 @@ class ModelsView(QWidget):
     told = Signal(str)  # a sentence about what was done
     judged = Signal(object)  # tuple[ModelRow, ...], with what was found of some
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link = link
         # By name and path, in the order of the list.
         self._rows: dict[tuple[str, str], ModelRow] = {}

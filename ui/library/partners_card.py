@@ -11,13 +11,13 @@ from models.library import requests as ask
 from models.library.values import Choosing, DraftOffers, ModelRow, OfferRow, PairStep, PartnerRow, Partners, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
-from ui.library.labels import joined, offer_line, partner_gain, size
+from ui.library.labels import dotted, offer_line, partner_gain, size_of
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import ProgressLine, announce, style_as
+from ui.widgets.page_layout import ThinProgressBar, announce, style_as
 
 MOST_REFUSED = 4
 MOST_TESTED = 3
@@ -45,8 +45,8 @@ class PartnersCard(QWidget):
 
     changed = Signal()  # another drafts now, or more is known of the gains
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link = link
         self._name = self._tested = ""
         self._asked = self._asked_offers = 0
@@ -64,7 +64,7 @@ class PartnersCard(QWidget):
         self.wait = NoteCard(CALM, tr("Test anyway"))
         self.wait.button.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
         self._waits_for = ""
-        self.bar = ProgressLine(tr("Test of the pair"))
+        self.bar = ThinProgressBar(tr("Test of the pair"))
         self.stage = _words("caption")
         self.offers = QVBoxLayout()
         self._offered: list[QWidget] = []
@@ -316,4 +316,4 @@ def _words(tone: str = "") -> QLabel:
 
 
 def _partner_line(partner: PartnerRow) -> str:
-    return joined(partner_gain(partner), size(partner.n_bytes) or partner.kind)
+    return dotted(partner_gain(partner), size_of(partner.n_bytes) or partner.kind)

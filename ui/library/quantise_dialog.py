@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from models.library import requests as ask
 from models.library.values import QuantiseOffer, QuantiseTarget, Quantising, Trouble
 from models.quantise.progress import QuantisePhase
 from ui.client.library_link import LOST, LibraryLink
 from ui.language import tr
-from ui.library.labels import joined, quantise_line, share, size
+from ui.library.labels import dotted, quantise_line, share, size_of
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
@@ -27,7 +18,7 @@ from ui.widgets.dialogs import Dialog
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import ProblemLabel, ProgressLine, plain_label, style_as
+from ui.widgets.page_layout import ProblemLabel, ThinProgressBar, plain_label, style_as
 from ui.widgets.row_list import ListRow, RowList
 
 
@@ -36,14 +27,14 @@ class QuantiseRow(QFrame):
 
     cancel_wanted = Signal(int)
 
-    def __init__(self, quantising: Quantising, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, quantising: Quantising) -> None:
+        super().__init__()
         self.quantising = quantising
         self.setObjectName("downloadCard")
         self.title, self.line, self.problem = ElidedLabel(), ElidedLabel(), plain_label(tone="")
         self.title.setProperty("tone", "strong")
         self.line.setProperty("tone", "caption")
-        self.bar = ProgressLine(tr("Making of the copy"))
+        self.bar = ThinProgressBar(tr("Making of the copy"))
         self.cancel = IconButton("close", tr("Cancel"), size=16)
         self.cancel.clicked.connect(lambda: self.cancel_wanted.emit(self.quantising.number))
         head = fill(QHBoxLayout(), (self.title, 1), self.cancel, spacing=0)
@@ -170,7 +161,7 @@ class QuantiseDialog(Dialog):
 
     def _on_offer(self, offer: QuantiseOffer) -> None:
         self.offer = offer
-        self.about.setText(joined(offer.model, offer.source_type, size(offer.n_bytes), tr("stays as it is")))
+        self.about.setText(dotted(offer.model, offer.source_type, size_of(offer.n_bytes), tr("stays as it is")))
         self._warning_text.setText(LOSES.format(model=offer.model, type=offer.source_type))
         self.warning.setVisible(not offer.is_original and bool(offer.targets))
         self.list.show_rows([_row(target) for target in offer.targets])
@@ -195,17 +186,17 @@ class QuantiseDialog(Dialog):
             self.room.clear()
             return
         self.name.setPlaceholderText(target.name)
-        free = size(offer.n_free) or tr("nothing")
+        free = size_of(offer.n_free) or tr("nothing")
         room = tr(
             "Takes about {n_bytes} of the {free} that are free, in {folder}.",
-            n_bytes=size(target.n_bytes),
+            n_bytes=size_of(target.n_bytes),
             free=free,
             folder=offer.folder,
         )
         if not has_room:
             room = tr(
                 "There is no room for it: it takes about {n_bytes}, and {free} is free. Free some.",
-                n_bytes=size(target.n_bytes),
+                n_bytes=size_of(target.n_bytes),
                 free=free,
             )
         self.room.setText(room)
@@ -291,5 +282,10 @@ class QuantiseDialog(Dialog):
 def _row(target: QuantiseTarget) -> ListRow:
     badge = tr("usual choice") if target.is_usual else ""
     return ListRow(
-        target.type, target.type, target.quality, tr("about {n_bytes}", n_bytes=size(target.n_bytes)), badge, "accent"
+        target.type,
+        target.type,
+        target.quality,
+        tr("about {n_bytes}", n_bytes=size_of(target.n_bytes)),
+        badge,
+        "accent",
     )

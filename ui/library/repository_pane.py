@@ -12,18 +12,10 @@ from models.download.progress import DownloadPhase
 from models.estimate.fit.summary import FitVerdict
 from models.formatting.figures import count, parameters
 from models.formatting.safe_text import one_line
-from models.hub.repository import Access, FileRole, RemoteModel, Repository
-from models.library.values import (
-    Download,
-    DraftOffer,
-    OfferRow,
-    Recommended,
-    RemoteFitReport,
-    Trouble,
-    TroubleKind,
-)
+from models.hub.repository import Access, FileRole, HubModel, Repository
+from models.library.values import Download, DraftOffer, OfferRow, Recommended, RemoteFitReport, Trouble, TroubleKind
 from ui.language import tr
-from ui.library.labels import FITS, joined, judged_facts, offer_line, size
+from ui.library.labels import FITS, dotted, judged_facts, offer_line, size_of
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
@@ -53,8 +45,8 @@ class RepositoryPane(QWidget):
     login_wanted = Signal()
     again_wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.repository: Repository | None = None
         self._wanted = ""
         self._judged: dict[str, RemoteFitReport] = {}
@@ -132,7 +124,7 @@ class RepositoryPane(QWidget):
             tr("{downloads} downloads", downloads=count(repository.downloads)),
             made_from,
         )
-        self.line.setText(one_line(joined(*facts)))
+        self.line.setText(one_line(dotted(*facts)))
         self._show_note(repository)
         self.list.show_rows([self._row(model) for model in repository.models])
         self.card.setVisible(bool(repository.models))
@@ -243,7 +235,7 @@ class RepositoryPane(QWidget):
                     return _key(model)
         return _key((models or list(repository.models))[0])
 
-    def _row(self, model: RemoteModel) -> ListRow:
+    def _row(self, model: HubModel) -> ListRow:
         judged = self._judged.get(_key(model))
         badge, tone = FITS[judged.fit.verdict] if judged is not None else ("", "warning")
         if _key(model) == self._recommended:
@@ -252,10 +244,10 @@ class RepositoryPane(QWidget):
         missing = tr("{missing} of its files are missing", missing=model.missing) if model.missing else ""
         is_model = model.role is FileRole.MODEL
         title = model.quantisation if is_model and model.quantisation else model.name
-        line = joined(SIDE_ROLES.get(model.role, ""), model.name if title != model.name else "", parts, missing)
-        return ListRow(_key(model), title, line, size(model.n_bytes), badge, tone, bool(model.missing))
+        line = dotted(SIDE_ROLES.get(model.role, ""), model.name if title != model.name else "", parts, missing)
+        return ListRow(_key(model), title, line, size_of(model.n_bytes), badge, tone, bool(model.missing))
 
-    def _chosen(self) -> RemoteModel | None:
+    def _chosen(self) -> HubModel | None:
         models = self.repository.models if self.repository is not None else ()
         return next((model for model in models if _key(model) == self.list.key), None)
 
@@ -287,12 +279,12 @@ class RepositoryPane(QWidget):
         self._show_draft(model)
         self._show_button(model)
 
-    def _ask_for_draft(self, model: RemoteModel, judged: RemoteFitReport) -> None:
+    def _ask_for_draft(self, model: HubModel, judged: RemoteFitReport) -> None:
         if judged.fit.fits and _key(model) not in self._drafts:
             self._drafts[_key(model)] = None
             self.draft_wanted.emit(judged.repo_id, _key(model))
 
-    def _show_draft(self, model: RemoteModel) -> None:
+    def _show_draft(self, model: HubModel) -> None:
         offer = self._offer_for(model)
         self.draft.setVisible(offer is not None)
         if offer is not None:
@@ -300,14 +292,14 @@ class RepositoryPane(QWidget):
                 on_button(
                     tr(
                         "With its draft ({n_bytes}), about {gain:.1f}× as fast",
-                        n_bytes=size(offer.n_bytes),
+                        n_bytes=size_of(offer.n_bytes),
                         gain=offer.gain,
                     )
                 )
             )
             self.draft.setToolTip(in_tip(offer_line(offer)))
 
-    def _offer_for(self, model: RemoteModel) -> OfferRow | None:
+    def _offer_for(self, model: HubModel) -> OfferRow | None:
         """What can be downloaded along with a model; nothing once the model or that is on its way."""
         found = self._drafts.get(_key(model))
         offer = found.offer if found is not None else None
@@ -316,7 +308,7 @@ class RepositoryPane(QWidget):
         on_its_way = ((one.repo_id, one.wanted) for one in self._downloads)
         return None if (offer.repo_id, offer.wanted) in on_its_way else offer
 
-    def _show_button(self, model: RemoteModel) -> None:
+    def _show_button(self, model: HubModel) -> None:
         going = self._download_of(model)
         if going is None:
             offer = self._offer_for(model) if self.draft.isChecked() else None
@@ -324,14 +316,14 @@ class RepositoryPane(QWidget):
             if offer is not None:
                 what = tr("{name} and its draft", name=what)
             n_bytes = model.n_bytes + (offer.n_bytes if offer is not None else 0)
-            self.download.setText(on_button(tr("Download  {what}  ({n_bytes})", what=what, n_bytes=size(n_bytes))))
+            self.download.setText(on_button(tr("Download  {what}  ({n_bytes})", what=what, n_bytes=size_of(n_bytes))))
             self.download.setEnabled(not model.missing)
         else:
             words = tr("Downloaded") if going.phase is DownloadPhase.DONE else tr("Show in downloads")
             self.download.setText(words)
             self.download.setEnabled(True)
 
-    def _download_of(self, model: RemoteModel) -> Download | None:
+    def _download_of(self, model: HubModel) -> Download | None:
         if self.repository is None:
             return None
         mine = (one for one in self._downloads if one.repo_id == self.repository.repo_id)
@@ -359,5 +351,5 @@ class RepositoryPane(QWidget):
             QDesktopServices.openUrl(QUrl(f"{self._address}/{self.repository.repo_id}"))
 
 
-def _key(model: RemoteModel) -> str:
+def _key(model: HubModel) -> str:
     return model.files[0].path

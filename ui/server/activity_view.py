@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton
 
 from models.formatting.figures import duration, rate, size
 from ui.client.api import Api
@@ -36,8 +36,8 @@ CANCEL = tr("Cancel")
 class ActivityView(Dressed, PageColumn):
     """Is fed with the server's events while it is seen; the log is asked for every few seconds."""
 
-    def __init__(self, api: Api, watch: ServerWatch, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, api: Api, watch: ServerWatch) -> None:
+        super().__init__()
         self._api, self._watch = api, watch
         self.problem, self.model_problem = ProblemLabel(), ProblemLabel()
         section = self.add_section(tr("Now"), tr("Who asks, how urgent it is, and how fast the reply comes."))

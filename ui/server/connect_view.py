@@ -41,8 +41,8 @@ _LINES = 16  # of a snippet that are shown at once: as many as the second longes
 class ConnectView(Dressed, PageColumn):
     """Three sections: the switch with address and key, the snippets, the keys of other clients."""
 
-    def __init__(self, api: Api, endpoint: Endpoint, watch: ServerWatch, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, api: Api, endpoint: Endpoint, watch: ServerWatch) -> None:
+        super().__init__()
         self._api, self._endpoint, self._watch = api, endpoint, watch
         self._is_filling = False
         self._add_switch()

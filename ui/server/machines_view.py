@@ -97,8 +97,8 @@ class MachineForm(QWidget):
 class MachinesView(PageColumn):
     """Lists remote servers and workers, adds and removes them, and says how a worker is used."""
 
-    def __init__(self, api: Api, watch: ServerWatch, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, api: Api, watch: ServerWatch) -> None:
+        super().__init__()
         self._api, self._watch = api, watch
         section = self.add_section(
             tr("Other servers"),

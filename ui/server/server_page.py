@@ -29,8 +29,8 @@ class ServerPage(Dressed, QWidget):
     Each view is made when it is first wanted, or by ``prepare`` while nothing else happens.
     """
 
-    def __init__(self, api: Api, endpoint: Endpoint, watch: ServerWatch, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, api: Api, endpoint: Endpoint, watch: ServerWatch) -> None:
+        super().__init__()
         self.setObjectName("page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._api, self._endpoint, self._watch = api, endpoint, watch

@@ -24,19 +24,18 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """The text for one client, and where it belongs; ``syntax`` is the name of its language."""
+    """The text for one client, and where it belongs."""
 
     client: str
     place: str
-    syntax: str
     text: str
 
 
 def snippets(to: Address) -> tuple[Snippet, ...]:
     """Return what to copy for each client."""
     return (
-        Snippet("Python: openai", tr("A script; pip install openai"), "python", _openai(to)),
-        Snippet("Python: anthropic", tr("A script; pip install anthropic"), "python", _anthropic(to)),
+        Snippet("Python: openai", tr("A script; pip install openai"), _openai(to)),
+        Snippet("Python: anthropic", tr("A script; pip install anthropic"), _anthropic(to)),
         Snippet(
             "VS Code",
             tr(
@@ -44,7 +43,6 @@ def snippets(to: Address) -> tuple[Snippet, ...]:
                 "key and Chat Completions. In the file that opens, chatLanguageModels.json, put this in the place of "
                 "what is behind “models”; leave its line with the key as it is."
             ),
-            "json",
             _vs_code(to),
         ),
         Snippet(
@@ -54,13 +52,12 @@ def snippets(to: Address) -> tuple[Snippet, ...]:
                 "takes it from the variable {variable}.",
                 variable=KEY_VARIABLE,
             ),
-            "json",
             _zed(to),
         ),
-        Snippet("Continue", "~/.continue/config.yaml", "yaml", _continue(to)),
-        Snippet("codex", "~/.codex/config.toml", "toml", _codex(to)),
-        Snippet("aider", "~/.aider.conf.yml", "yaml", _aider(to)),
-        Snippet("opencode", "~/.config/opencode/opencode.json", "json", _opencode(to)),
+        Snippet("Continue", "~/.continue/config.yaml", _continue(to)),
+        Snippet("codex", "~/.codex/config.toml", _codex(to)),
+        Snippet("aider", "~/.aider.conf.yml", _aider(to)),
+        Snippet("opencode", "~/.config/opencode/opencode.json", _opencode(to)),
     )
 
 

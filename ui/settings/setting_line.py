@@ -21,8 +21,8 @@ LETTERS = 17  # of a choice that can be read whole
 class SettingLine(QWidget):
     """A name with its explanation, and a control at the end, or below where there is no room."""
 
-    def __init__(self, name: str, help: str, control: QWidget | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, help: str, control: QWidget | None = None) -> None:
+        super().__init__()
         self.control = control
         self.name, self.help = QLabel(name), QLabel(help)
         self.help.setProperty("tone", "caption")

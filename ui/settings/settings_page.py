@@ -7,13 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from models.formatting.figures import percent
 from ui.client.library_link import LibraryLink
@@ -210,11 +204,7 @@ class SettingsPage(Dressed, QWidget):
         self.engine.column.addWidget(self.engine_note)
         self.engine.column.addSpacing(Space.XS)
         for name, option in ENGINE_OPTIONS.items():
-            field = choice(
-                option.choices,
-                self._kept.engine_choice(name),
-                partial(self._kept.choose_engine, name),
-            )
+            field = choice(option.choices, self._kept.engine_choice(name), partial(self._kept.choose_engine, name))
             self.engine_fields[name] = field
             self.engine.add(SettingLine(option.label, option.help, field))
 

@@ -50,8 +50,8 @@ class _PaintedBars(QWidget):
 class StackedBar(_PaintedBars):
     """Parts of a whole in one line, with their names below."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self.parts: tuple[BarPart, ...] = ()
 
     def show_parts(self, parts: Sequence[BarPart]) -> None:
@@ -135,8 +135,8 @@ class Bar:
 class BarList(_PaintedBars):
     """Bars below each other; hidden while there are none."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self.bars: tuple[Bar, ...] = ()
         self.hide()
 

@@ -16,7 +16,7 @@ from ui.language import tr
 from ui.speed.bars import Bar, BarList
 from ui.theme.tokens import Space
 from ui.widgets.flow_layout import FlowLayout
-from ui.widgets.page_layout import ProgressLine, announce, plain_label, style_as
+from ui.widgets.page_layout import ThinProgressBar, announce, plain_label, style_as
 
 MEASURE, PAIR, VERIFY = tr("Measure this machine"), tr("Test this pair"), tr("Is it the same model?")
 HINTS = {
@@ -29,10 +29,7 @@ WAITS = {
     "a load": tr("Waits for a model that is being loaded…"),
 }
 # Of a test of pairs; ``{name}`` is who drafts.
-STAGES = {
-    "loading": tr("Loading {name}…"),
-    "measuring": tr("Measuring {name}…"),
-}
+STAGES = {"loading": tr("Loading {name}…"), "measuring": tr("Measuring {name}…")}
 # What is answered when drafts are verified.
 KINDS = {"story": tr("Stories"), "code": tr("Code"), "rename": tr("Renaming"), "copy": tr("Copying")}
 NO_MODEL = tr("Load a model first: choose one above the chat.")
@@ -45,8 +42,8 @@ class MeasuringCard(QWidget):
     measured = Signal()  # more is known than before
     grew = Signal()  # there is more to see
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, link: LibraryLink) -> None:
+        super().__init__()
         self._link, self._model = link, ""
         self._running, self._results = "", ""
         self._was_stopped = False
@@ -57,7 +54,7 @@ class MeasuringCard(QWidget):
             button.clicked.connect(lambda checked=False, name=name: self.begin(name))
             row.addWidget(button)
         self.stage = plain_label(tone="caption")
-        self.bar = ProgressLine(tr("Progress of the measurement"))
+        self.bar = ThinProgressBar(tr("Progress of the measurement"))
         self.stop = QPushButton(tr("Stop"))
         self.stop.setToolTip(tr("End the measurement; what is known already is kept"))
         self.stop.clicked.connect(self._on_stop)

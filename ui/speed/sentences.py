@@ -64,8 +64,7 @@ def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
             ).strip()
         if snapshot.n_active:
             return tr(
-                "{why_draft} Nothing is drafted just now: plain decoding is expected to be faster.",
-                why_draft=why_draft,
+                "{why_draft} Nothing is drafted just now: plain decoding is expected to be faster.", why_draft=why_draft
             ).strip()
         return why_draft
     share = tr(

@@ -262,7 +262,7 @@ class SpeedPage(Dressed, PageColumn):
         self.no_machine.hide()
         self.memory.show()
         self.memory.show_parts([BarPart(name, n, size(n) if n else "0", colour) for name, n, colour in sizes])
-        self.facts.show_facts(machine_facts(found))
+        self.facts.show_facts(load_facts(found))
 
     # The model.
 
@@ -348,7 +348,7 @@ class SpeedPage(Dressed, PageColumn):
         self.not_done.say(trouble.sentence)
 
 
-def machine_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
+def load_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what the machine is busy with; what cannot be read is left out."""
     facts = [(tr("Processor"), tr("{cpu:.0%} busy", cpu=float(found["cpu"])))] if found.get("cpu") is not None else []
     if found.get("watts") is not None:

@@ -13,17 +13,7 @@ from ui.theme.colours import use_colours
 from ui.theme.stylesheet import stylesheet
 from ui.theme.text_size import USUAL, set_text_percent
 from ui.theme.text_style import TextStyle
-from ui.theme.tokens import (
-    CONTRAST_DARK,
-    CONTRAST_LIGHT,
-    DARK,
-    LIGHT,
-    USUAL_ACCENT,
-    Palette,
-    Type,
-    sized,
-    with_accent,
-)
+from ui.theme.tokens import CONTRAST_DARK, CONTRAST_LIGHT, DARK, LIGHT, USUAL_ACCENT, Palette, Type, sized, with_accent
 
 _FAMILIES = ("Inter", "Inter Variable", "Adwaita Sans", "Noto Sans", "Cantarell", "Ubuntu", "DejaVu Sans")
 _MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Noto Sans Mono", "Ubuntu Mono", "DejaVu Sans Mono")

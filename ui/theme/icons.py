@@ -58,10 +58,7 @@ _DRAWINGS = {
     "eye-off": "M3 12c2.4-4.4 5.4-6.5 9-6.5s6.6 2.1 9 6.5c-2.4 4.4-5.4 6.5-9 6.5s-6.6-2.1-9-6.5z M5 19.5L19 4.5",
     "stream": "M3.5 8.5c3-3 6 3 9 0s5-2 8 0 M3.5 13.5c3-3 6 3 9 0s5-2 8 0",
 }
-_FILLED = {
-    "dot": "M12 8.5a3.5 3.5 0 1 0 0 7a3.5 3.5 0 1 0 0-7z",
-    "stop": "M7.5 7.5h9v9h-9z",
-}
+_FILLED = {"dot": "M12 8.5a3.5 3.5 0 1 0 0 7a3.5 3.5 0 1 0 0-7z", "stop": "M7.5 7.5h9v9h-9z"}
 
 
 # What points along the line, and pages and lists, whose lines begin at a side.

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtGui import (
-    QColor,
-    QTextCharFormat,
-    QTextFormat,
-)
+from PySide6.QtGui import QColor, QTextCharFormat, QTextFormat
 
 from ui.theme.tokens import Palette, Type, sized
 

@@ -15,7 +15,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ProgressLine, leave_keyboard, plain_label
+from ui.widgets.page_layout import ThinProgressBar, leave_keyboard, plain_label
 
 BUTTONS_SHARE = 0.55  # of the width: what takes more stands below the words
 
@@ -41,8 +41,8 @@ class ActionRows(QWidget):
 
     wanted = Signal(str, str)  # the key of a row, the words on its button
 
-    def __init__(self, name: str, empty: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, empty: str) -> None:
+        super().__init__()
         self.setAccessibleName(name)
         self.rows: dict[str, _RowView] = {}
         self._column = fill(QVBoxLayout(self), spacing=0, margins=0)
@@ -87,7 +87,7 @@ class _RowView(QFrame):
         self._shown: ActionRow | None = None
         self.title, self.line, self.problem = ElidedLabel(), ElidedLabel(), plain_label(tone="problem")
         self.line.setProperty("tone", "caption")
-        self.bar = ProgressLine(tr("Progress"))
+        self.bar = ThinProgressBar(tr("Progress"))
         self.buttons: dict[str, TextButton] = {}
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._row.setSpacing(0)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QPushButton
 
 from ui.language import tr
 from ui.theme.colours import Dressed, colours
@@ -22,8 +22,8 @@ class Banner(Dressed, QFrame):
 
     left = Signal()  # it went away with the keyboard in it
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("banner")
         self._tone = "plain"
         self._icon, self._text = QLabel(), plain_label(tone="")

@@ -16,10 +16,7 @@ class ElidedLabel(QLabel):
     """Plain text on one line, as wide as it is allowed to be; ``mode`` says where it is cut."""
 
     def __init__(
-        self,
-        text: str = "",
-        parent: QWidget | None = None,
-        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+        self, text: str = "", parent: QWidget | None = None, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight
     ) -> None:
         super().__init__(one_line(text), parent)
         self._mode = mode

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import (
     QAbstractItemModel,
     QEvent,
@@ -55,6 +57,10 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton
 
+if TYPE_CHECKING:
+    _SpinBox = QAbstractSpinBox
+else:
+    _SpinBox = object  # as in ``Dressed``
 _MARGIN = 8
 _SEARCH = 16  # pixels of the icon
 LABELS = 84  # pixels, the longest word before a field
@@ -65,8 +71,8 @@ class SearchField(Dressed, QLineEdit):
 
     down_pressed = Signal()  # the keyboard is wanted in what was found
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
         # Qt's own icons in a field do not grow with the text.
@@ -109,22 +115,31 @@ class SearchField(Dressed, QLineEdit):
         self.setTextMargins(*((begin, 0, side, 0) if is_from_left else (side, 0, begin, 0)))
 
 
-class DecimalField(QDoubleSpinBox):
-    """A number with digits after the point, or after the comma of the language."""
+class _NumberField(_SpinBox):
+    """Stands before the class of a number's field."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        _dress(self, name)
+        self.setAccessibleName(name)
+        self.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+        self.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.setKeyboardTracking(False)
 
     def event(self, event: QEvent) -> bool:
-        """Keep the text in view."""
+        """Keep the text in view: without its buttons a field with a style sheet leaves it one pixel of width."""
         done = super().event(event)
-        _place_text(self)
+        place = self.rect().adjusted(_MARGIN, 2, -_MARGIN, -2)
+        if self.lineEdit().geometry() != place:
+            self.lineEdit().setGeometry(place)
         return done
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll the page, do not turn the number."""
         event.ignore()
+
+
+class DecimalField(_NumberField, QDoubleSpinBox):
+    """A number with digits after the point, or after the comma of the language."""
 
     def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
         """Take a point and a comma alike: a number is often copied from where it is written the other way."""
@@ -132,48 +147,20 @@ class DecimalField(QDoubleSpinBox):
         return super().validate(text.replace(".", mark).replace(",", mark) if self.decimals() else text, position)
 
 
-class WholeField(QSpinBox):
+class WholeField(_NumberField, QSpinBox):
     """A whole number."""
-
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        _dress(self, name)
-
-    def event(self, event: QEvent) -> bool:
-        """Keep the text in view."""
-        done = super().event(event)
-        _place_text(self)
-        return done
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll the page, do not turn the number."""
-        event.ignore()
 
 
 class NoWheelSlider(QSlider):
     """A horizontal slider that leaves the wheel to the page."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Horizontal, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
         self.setAccessibleName(name)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll the page, do not move the handle."""
         event.ignore()
-
-
-def _dress(field: QAbstractSpinBox, name: str) -> None:
-    field.setAccessibleName(name)
-    field.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
-    field.setAlignment(Qt.AlignmentFlag.AlignRight)
-    field.setKeyboardTracking(False)
-
-
-def _place_text(field: QAbstractSpinBox) -> None:
-    # Without its buttons a field with a style sheet leaves its text one pixel of width.
-    place = field.rect().adjusted(_MARGIN, 2, -_MARGIN, -2)
-    if field.lineEdit().geometry() != place:
-        field.lineEdit().setGeometry(place)
 
 
 _ARROW = 4

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat, QTextFormat
-from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy
 
 from ui.theme.text_size import scaled
 from ui.theme.tokens import TAB_WIDTH
@@ -37,8 +37,8 @@ class GrowingEdit(QPlainTextEdit):
 
     lines_changed = Signal(int)  # how many it has now, as they are wrapped
 
-    def __init__(self, send: Callable[[str], object], max_lines: int = 9, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, send: Callable[[str], object], max_lines: int = 9) -> None:
+        super().__init__()
         self._send, self._max_lines, self._n_lines = send, max_lines, 1
         # Takes files and images that are pasted or dropped; False leaves them to the field.
         self.take: Callable[[QMimeData], bool] = lambda source: False

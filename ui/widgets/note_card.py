@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout
 
 from ui.theme.tokens import Space
 from ui.widgets.page_layout import announce
@@ -14,8 +14,8 @@ CALM, WARNING = "calmNote", "warningNote"
 class NoteCard(QFrame):
     """Words above a button; ``kind`` is CALM or WARNING. Hidden while it has nothing to say."""
 
-    def __init__(self, kind: str, button: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, kind: str, button: str = "") -> None:
+        super().__init__()
         self.setObjectName(kind)
         self.words, self.button = QLabel(), QPushButton(button)
         self.words.setWordWrap(True)

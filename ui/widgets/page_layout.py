@@ -213,11 +213,11 @@ class PageColumn(ScrollColumn):
         self.centre(self.column, scaled(self._width), Space.XL)
 
 
-class ProgressLine(QProgressBar):
+class ThinProgressBar(QProgressBar):
     """A thin line that says how far something is."""
 
-    def __init__(self, name: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str = "") -> None:
+        super().__init__()
         self.setObjectName("progressLine")
         self.setAccessibleName(name)
         self.setTextVisible(False)
@@ -333,8 +333,8 @@ def leave_keyboard(widget: QWidget) -> bool:
 class ProblemLabel(QLabel):
     """Says what went wrong; hidden while nothing did."""
 
-    def __init__(self, tone: str = "problem", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, tone: str = "problem") -> None:
+        super().__init__()
         self.setProperty("tone", tone)
         self.setWordWrap(True)
         self.setTextFormat(Qt.TextFormat.PlainText)

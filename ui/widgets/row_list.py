@@ -79,7 +79,7 @@ class RowModel(QAbstractListModel):
         super().__init__(parent)
         self.rows: tuple[ListRow, ...] = ()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
         """Return how many rows there are."""
         return 0 if parent.isValid() else len(self.rows)
 
@@ -252,7 +252,7 @@ class RowDelegate(QStyledItemDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         rect = option.rect.adjusted(Space.S, 1, -Space.S, -1)
-        self._paint_ground(painter, rect, option.state)
+        paint_ground(painter, rect, option.state)
         inner = rect.adjusted(Space.M, Space.S - 1, -Space.M, -Space.S + 1)
         upper, lower = QRect(inner), QRect(inner)
         upper.setBottom(inner.center().y() if row.line else inner.bottom())
@@ -270,22 +270,11 @@ class RowDelegate(QStyledItemDelegate):
     def _seen(self, place: QRect) -> QRect:
         return QStyle.visualRect(self._way, self._whole, place)
 
-    def _paint_ground(self, painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> None:
-        is_chosen = bool(state & QStyle.StateFlag.State_Selected)
-        if is_chosen or state & QStyle.StateFlag.State_MouseOver:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(colours().pressed if is_chosen else colours().hover))
-            painter.drawRoundedRect(rect, Corner.S, Corner.S)
-        if state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(QColor(colours().focus), 2))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), Corner.S, Corner.S)
-
     def _paint_right(self, painter: QPainter, rect: QRect, text: str) -> int:
         """Paint what stands at the end; return where the room before it ends."""
         if not text:
             return rect.right()
-        painter.setFont(_font(painter, Type.LABEL))
+        painter.setFont(row_font(painter, Type.LABEL))
         painter.setPen(QColor(colours().text))
         draw_line(painter, self._seen(rect), text, Qt.AlignmentFlag.AlignRight)
         return rect.right() - painter.fontMetrics().horizontalAdvance(text) - Space.M
@@ -301,7 +290,7 @@ class RowDelegate(QStyledItemDelegate):
         badge: str = "",
     ) -> int:
         """Paint what fits, with room for a badge behind it; return where it ends."""
-        painter.setFont(_font(painter, size, weight))
+        painter.setFont(row_font(painter, size, weight))
         painter.setPen(QColor(colour))
         room = rect.width() - (_badge_width(painter, badge) + Space.S if badge else 0)
         # Names differ at their ends, sentences are read from the start.
@@ -313,7 +302,7 @@ class RowDelegate(QStyledItemDelegate):
 
     def _paint_badge(self, painter: QPainter, rect: QRect, row: ListRow) -> None:
         soft = {"accent": "accent_soft", "warning": "warning_soft", "danger": "danger_soft"}[row.tone]
-        painter.setFont(_font(painter, Type.CAPTION))
+        painter.setFont(row_font(painter, Type.CAPTION))
         height = scaled(17)
         place = self._seen(QRect(rect.x(), rect.center().y() - height // 2, _badge_width(painter, row.badge), height))
         painter.setPen(Qt.PenStyle.NoPen)
@@ -325,13 +314,27 @@ class RowDelegate(QStyledItemDelegate):
 
 def _badge_width(painter: QPainter, text: str) -> int:
     before = painter.font()
-    painter.setFont(_font(painter, Type.CAPTION))
+    painter.setFont(row_font(painter, Type.CAPTION))
     width = painter.fontMetrics().horizontalAdvance(text) + 14
     painter.setFont(before)
     return width
 
 
-def _font(painter: QPainter, size: int, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+def paint_ground(painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> None:
+    """Paint what lies behind a row that is chosen, under the mouse, or where the keyboard is."""
+    is_chosen = bool(state & QStyle.StateFlag.State_Selected)
+    if is_chosen or state & QStyle.StateFlag.State_MouseOver:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(colours().pressed if is_chosen else colours().hover))
+        painter.drawRoundedRect(rect, Corner.S, Corner.S)
+    if state & QStyle.StateFlag.State_HasFocus:
+        painter.setPen(QPen(QColor(colours().focus), 2))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), Corner.S, Corner.S)
+
+
+def row_font(painter: QPainter, size: int, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+    """Return the painter's font in a size at the usual size of text."""
     font = QFont(painter.font())
     font.setPixelSize(scaled(size))
     font.setWeight(weight)

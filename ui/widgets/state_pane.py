@@ -21,8 +21,8 @@ ICON = 36
 class StatePane(Dressed, QWidget):
     """An icon, a title, a sentence and at most one thing to do."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._icon_name, self._colour = "stream", "muted"
         self._act: Callable[[], object] = lambda: None
         self._icon, self.title, self.text = QLabel(), QLabel(), QLabel()

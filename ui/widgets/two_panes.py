@@ -19,8 +19,8 @@ class TwoPanes(QWidget):
 
     left = Signal()  # the details were left by the button
 
-    def __init__(self, listed: QWidget, details: QWidget, back: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, listed: QWidget, details: QWidget, back: str) -> None:
+        super().__init__()
         self._listed, self._is_narrow, self._shows_details = listed, False, False
         self.back_button = TextButton(f"‹  {back}", back)
         self.back_button.clicked.connect(self._on_back)

@@ -34,7 +34,7 @@ class ChatPanes(QWidget):
         self._row = fill(QHBoxLayout(self), (self.pages[0], 1), self._line, spacing=0, margins=0)
         self._used = self.pages[0]
         desk.current_changed.connect(lambda session: self._show())
-        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]
+        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]  # no widget without
 
     @property
     def page(self) -> ChatPage:

@@ -41,9 +41,7 @@ class ServerChoice:
     devices: Annotated[
         list[str] | None,
         typer.Option(
-            "--device",
-            metavar="NAME",
-            help="Start a server with this device, as `serve` does; may be repeated.",
+            "--device", metavar="NAME", help="Start a server with this device, as `serve` does; may be repeated."
         ),
     ] = None
     worker_token_file: Annotated[

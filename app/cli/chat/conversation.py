@@ -41,8 +41,9 @@ class AnswerSettings:
 class Conversation:
     """Turns of one chat. ``body`` is the request for the next reply."""
 
-    def __init__(self, settings: AnswerSettings, model: str | None = None, system: str | None = None) -> None:
-        self.settings, self.model, self.system = settings, model, system
+    def __init__(self, settings: AnswerSettings, system: str | None = None) -> None:
+        self.settings, self.system = settings, system
+        self.model: str | None = None
         self._turns: list[dict[str, Any]] = []
 
     @property
@@ -122,7 +123,7 @@ def checked(typed: str) -> str:
     return typed
 
 
-def decoded(data: bytes) -> str:
+def piped_text(data: bytes) -> str:
     """Return piped bytes as text; raises BadRequest when they are not UTF-8."""
     try:
         return data.decode("utf-8-sig").rstrip("\r\n")
@@ -134,4 +135,4 @@ def decoded(data: bytes) -> str:
 
 
 def _read_stdin() -> str:
-    return decoded(sys.stdin.buffer.read())
+    return piped_text(sys.stdin.buffer.read())

@@ -175,12 +175,7 @@ def _run(
 
 
 def _answer_all(
-    work: BatchWork,
-    results: ResultFile,
-    target: ChatTarget,
-    choice: ServerChoice,
-    max_parallel: int | None,
-    show: Any,
+    work: BatchWork, results: ResultFile, target: ChatTarget, choice: ServerChoice, max_parallel: int | None, show: Any
 ) -> None:
     import asyncio
 

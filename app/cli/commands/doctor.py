@@ -31,7 +31,7 @@ def doctor(
 
     from app.cli.terminal.progress_line import LoadingLine
     from app.doctor.checks import examine
-    from app.doctor.report import advice, faults, render
+    from app.doctor.report import faults, remedies, render
     from app.settings.worker_tokens import named_workers
 
     workers = named_workers(device or (), worker_token_file)
@@ -41,6 +41,6 @@ def doctor(
         report = examine(measure_again=measure, workers=workers)
     finally:
         line.clear()
-    print(json.dumps({**asdict(report), "advice": advice(report)}, ensure_ascii=False) if as_json else render(report))
+    print(json.dumps({**asdict(report), "advice": remedies(report)}, ensure_ascii=False) if as_json else render(report))
     if faults(report):
         raise typer.Exit(ExitCode.ERROR)

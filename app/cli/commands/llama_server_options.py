@@ -56,13 +56,7 @@ class LlamaServerChoice:
         ),
     ] = None
     reasoning_budget: Annotated[
-        int,
-        _option(
-            "--reasoning-budget",
-            metavar="N",
-            low=-1,
-            help="Most tokens of thought; -1: no limit.",
-        ),
+        int, _option("--reasoning-budget", metavar="N", low=-1, help="Most tokens of thought; -1: no limit.")
     ] = -1
     reasoning_format: Annotated[
         ReasoningFormat,
@@ -168,8 +162,7 @@ class LlamaServerChoice:
     ] = None
     props: Annotated[bool, _option("--props", help="Answer POST /props, which changes nothing, as there.")] = False
     api_key_file: Annotated[
-        Path | None,
-        _option("--api-key-file", metavar="FILE", help="Keys of clients: one per line, # for comments."),
+        Path | None, _option("--api-key-file", metavar="FILE", help="Keys of clients: one per line, # for comments.")
     ] = None
 
     def n_ctx(self, own: int | None, n_slots: int) -> int | None:
@@ -312,9 +305,9 @@ class LlamaServerChoice:
 
     def _tried(self, source: str, option: str) -> str:
         """Return a template with which chats can be written. Raises BadOption."""
-        from app.server.templates.chat_template import problem_of
+        from app.server.templates.chat_template import template_problem
 
-        if (problem := asyncio.run(problem_of(source, self.template_variables()))) is not None:
+        if (problem := asyncio.run(template_problem(source, self.template_variables()))) is not None:
             raise BadOption(f"The template of {option} cannot be used: {problem}.")
         return source
 
@@ -370,7 +363,7 @@ def devices_of(given: Sequence[str]) -> tuple[str, ...] | None:
     return None if named == ("none",) else named
 
 
-def cache_size(given: str | None) -> int | None:
+def cache_ram_bytes(given: str | None) -> int | None:
     """Return the bytes that ``--cache-ram`` names: of a plain number, which are MiB as at llama-server. -1: no limit.
 
     Raises BadOption.

@@ -312,7 +312,7 @@ class ServeCommand(TyperCommand):
             variable = _variable_of(error.param, given)
             error.param_hint = repr(variable) if variable else error.param_hint
             raise
-        told = [one.variable for one in given if not _is_switch(one.option)]
+        told = [one.variable for one in given if not (one.option.name or "").startswith(_SWITCH)]
         if told:
             say_on_stderr(f"From the environment: {', '.join(told)}.")
         return rest
@@ -338,11 +338,6 @@ class ServeCommand(TyperCommand):
 
 _TYPED, _GIVEN = "slipstream.typed", "slipstream.given"
 _SWITCH = "llama_server_"
-
-
-def _is_switch(option: TyperOption) -> bool:
-    """Return whether an option is one of ``SWITCHES``, which say themselves what becomes of them."""
-    return (option.name or "").startswith(_SWITCH)
 
 
 def _variable_of(option: Any, given: Iterable[Given]) -> str | None:

@@ -35,8 +35,7 @@ def _add(
     key_stdin: Annotated[bool, typer.Option("--key-stdin", help="Read the API key from standard input.")] = False,
     no_key: Annotated[bool, typer.Option("--no-key", help="Ask for no key.")] = False,
     fallback: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", help="Model of this machine that answers while the remote does not."),
+        str | None, typer.Option(metavar="MODEL", help="Model of this machine that answers while the remote does not.")
     ] = None,
     model: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Use only this model of it; may be given more than once.")

@@ -11,11 +11,19 @@ from typing import Annotated, Any, get_args
 import typer
 
 from app.cli.chat.sampling_options import SamplingOptions
-from app.cli.commands.llama_server_options import LlamaServerChoice, cache_size, defaults_of, devices_of
+from app.cli.commands.llama_server_options import LlamaServerChoice, cache_ram_bytes, defaults_of, devices_of
 from app.cli.commands.llama_server_switches import ServeCommand
 from app.cli.terminal.option_group import with_groups
 from core.values.addresses import is_worker, worker_address
-from core.values.engine_options import DEFAULT_SLOTS, MAX_LAYERS, MAX_SLOTS, FlashAttention, KvType, Speculation
+from core.values.engine_options import (
+    DEFAULT_SLOTS,
+    MAX_LAYERS,
+    MAX_SLOTS,
+    EngineOptions,
+    FlashAttention,
+    KvType,
+    Speculation,
+)
 from core.values.errors import BadOption
 from models.formatting.program import IN_WINDOW
 
@@ -60,11 +68,7 @@ class EngineChoice:
     ] = "auto"
     kv_type: Annotated[
         KvType | None,
-        _option(
-            "--kv-type",
-            metavar="TYPE",
-            help=f"KV cache: {', '.join(_KV_TYPES)}; f16 or what fits if left out.",
-        ),
+        _option("--kv-type", metavar="TYPE", help=f"KV cache: {', '.join(_KV_TYPES)}; f16 or what fits if left out."),
     ] = None
     mmap: Annotated[
         bool | None,
@@ -100,12 +104,10 @@ class EngineChoice:
         _option("--cache-ram", metavar="SIZE", help="Memory that keeps texts to go on from, as 4G, or in MiB."),
     ] = None
     cache_disk: Annotated[
-        str | None,
-        _option("--cache-disk", metavar="SIZE", help="Disk space for the same, as 8G; 0 writes nothing."),
+        str | None, _option("--cache-disk", metavar="SIZE", help="Disk space for the same, as 8G; 0 writes nothing.")
     ] = None
     no_calibration: Annotated[
-        bool,
-        _option("--no-calibration", help="Measure nothing while a model is loaded: learn from what it then does."),
+        bool, _option("--no-calibration", help="Measure nothing while a model is loaded: learn from what it then does.")
     ] = False
     devices: Annotated[
         list[str] | None,
@@ -197,43 +199,19 @@ def serve(
     The options of sampling are for requests that say nothing of it. What llama-server has besides is taken where it
     changes nothing here, and refused where it would.
     """
-    from app.cli.terminal.text import parse_size
     from app.settings.api_keys import KeyStore
-    from app.settings.server_settings import DEFAULT_HOST, USUAL_ENGINE, ServerSettings
-    from app.settings.worker_tokens import tokens_for
+    from app.settings.server_settings import DEFAULT_HOST, ServerSettings
 
     hosts = [one for several in host or () for one in several.split(",")] or [DEFAULT_HOST]
-    parallel = parallel if parallel > 0 else DEFAULT_SLOTS
     keys = llama_server.api_keys(api_key or ())
-    mmap, mlock = llama_server.loading(engine.mmap, engine.mlock)
-    devices = devices_of(engine.devices or ())
-    _check_devices(devices or ())
+    options = _engine_options(engine, llama_server, parallel if parallel > 0 else DEFAULT_SLOTS)
     settings = ServerSettings(
         host=hosts[0].strip(),
         more_hosts=tuple(one.strip() for one in hosts[1:]),
         port=port,
         model=llama_server.model(model),
         last_model=last_model,
-        engine=replace(
-            USUAL_ENGINE,
-            n_slots=parallel,
-            n_ctx=llama_server.n_ctx(engine.n_ctx, parallel),
-            n_threads=engine.n_threads if (engine.n_threads or 0) > 0 else None,
-            n_gpu_layers=0 if devices is None else engine.layers,
-            n_cpu_moe=engine.n_cpu_moe,
-            flash_attention=engine.flash_attention,
-            kv_type=llama_server.kv_type(engine.kv_type),
-            mmap=mmap,
-            mlock=mlock,
-            speculation=llama_server.speculates(engine.speculation),
-            cache_ram=cache_size(engine.cache_ram),
-            cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
-            calibrates=not engine.no_calibration,
-            devices=devices or (),
-            worker_tokens=tokens_for(devices or (), engine.worker_token_file),
-            chat_template=llama_server.template(),
-            pooling=llama_server.pooling_kind(),
-        ),
+        engine=options,
         draft=llama_server.draft(engine.draft),
         uses_draft=not engine.no_draft,
         mmproj=engine.mmproj,
@@ -263,6 +241,37 @@ def serve(
     from app.server.main import run_server
 
     raise typer.Exit(run_server(settings))
+
+
+def _engine_options(engine: EngineChoice, llama_server: LlamaServerChoice, n_slots: int) -> EngineOptions:
+    """Return the engine's options but for the model. Raises BadOption, and refuses a device that is not there."""
+    from app.cli.terminal.text import parse_size
+    from app.settings.server_settings import USUAL_ENGINE
+    from app.settings.worker_tokens import tokens_for
+
+    mmap, mlock = llama_server.loading(engine.mmap, engine.mlock)
+    devices = devices_of(engine.devices or ())
+    _check_devices(devices or ())
+    return replace(
+        USUAL_ENGINE,
+        n_slots=n_slots,
+        n_ctx=llama_server.n_ctx(engine.n_ctx, n_slots),
+        n_threads=engine.n_threads if (engine.n_threads or 0) > 0 else None,
+        n_gpu_layers=0 if devices is None else engine.layers,
+        n_cpu_moe=engine.n_cpu_moe,
+        flash_attention=engine.flash_attention,
+        kv_type=llama_server.kv_type(engine.kv_type),
+        mmap=mmap,
+        mlock=mlock,
+        speculation=llama_server.speculates(engine.speculation),
+        cache_ram=cache_ram_bytes(engine.cache_ram),
+        cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
+        calibrates=not engine.no_calibration,
+        devices=devices or (),
+        worker_tokens=tokens_for(devices or (), engine.worker_token_file),
+        chat_template=llama_server.template(),
+        pooling=llama_server.pooling_kind(),
+    )
 
 
 def _check_devices(names: Sequence[str]) -> None:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from app.cli.terminal.progress_line import LoadingLine
     from app.jobs.verify.prompt_file import VerifyPrompt
-    from app.jobs.verify.verification import TokenIds
+    from app.jobs.verify.verification import TokenIds, Verification
     from core.engine.engine import Engine
+    from core.values.messages import LoadedModel
 
 MAX_SEEDS = 100  # each takes as long as the greedy replies
 
@@ -77,11 +78,8 @@ def verify(
     """
     # Before llama.cpp is loaded: what the engine process uses.
     os.environ.update({name: value for name, value in WAITING.items() if name not in os.environ})
-    from app.cli.terminal.progress_line import LoadingLine
-    from app.environment.paths import cache_folder
-    from app.jobs.verify.prompt_file import BUILT_IN, read_prompts, render
+    from app.jobs.verify.prompt_file import BUILT_IN, read_prompts
     from app.jobs.verify.report import VerifyReport, choose_pair
-    from app.jobs.verify.verification import Mode, load_verifier
 
     pair = choose_pair(model, draft, is_lookup_only=lookup_only)
     path = prompts if prompts is not None else BUILT_IN
@@ -94,18 +92,7 @@ def verify(
         uses_heads=pair.uses_heads,
         draft_depth=depth,
     )
-    line = LoadingLine(sys.stderr)
-    with _leaves_at_once(line):
-        verifier, loaded = load_verifier(
-            options, cache_folder=cache_folder(), progress=lambda share: line.show(f"Loading {pair.model.name}:", share)
-        )
-    try:
-        tokens = _tokenized(verifier.engine, found, render(found, path, loaded))
-        modes = [Mode(), *(Mode(seed) for seed in range(1, seeds + 1))]
-        verification = verifier.run(tokens, modes, max_tokens, lambda share: line.show("Verifying:", share))
-    finally:
-        line.clear()
-        verifier.close()
+    loaded, verification = _verified(pair.model.name, options, found, path, max_tokens, seeds)
     source = str(prompts) if prompts is not None else "built-in"
     report = VerifyReport(pair, loaded, found, source, max_tokens, seeds, depth, verification)
     if as_json:
@@ -116,6 +103,29 @@ def verify(
         raise typer.Exit(ExitCode.TEXT_CHANGED)
     if report.is_slower:
         raise typer.Exit(ExitCode.SLOWER)
+
+
+def _verified(
+    name: str, options: EngineOptions, prompts: tuple[VerifyPrompt, ...], path: Path, max_tokens: int, seeds: int
+) -> tuple[LoadedModel, Verification]:
+    """Load the model ``name`` with its draft, and verify it with prompts, which are from ``path``."""
+    from app.cli.terminal.progress_line import LoadingLine
+    from app.environment.paths import cache_folder
+    from app.jobs.verify.prompt_file import render
+    from app.jobs.verify.verification import Mode, load_verifier
+
+    line = LoadingLine(sys.stderr)
+    with _leaves_at_once(line):
+        verifier, loaded = load_verifier(
+            options, cache_folder=cache_folder(), progress=lambda share: line.show(f"Loading {name}:", share)
+        )
+    try:
+        tokens = _tokenized(verifier.engine, prompts, render(prompts, path, loaded))
+        modes = [Mode(), *(Mode(seed) for seed in range(1, seeds + 1))]
+        return loaded, verifier.run(tokens, modes, max_tokens, lambda share: line.show("Verifying:", share))
+    finally:
+        line.clear()
+        verifier.close()
 
 
 def _tokenized(engine: Engine, prompts: tuple[VerifyPrompt, ...], texts: list[str]) -> list[TokenIds]:

@@ -30,8 +30,7 @@ def worker(
         typer.Option(metavar="NAME", help="Lend this device, as doctor names it; all GPUs if left out, else the CPU."),
     ] = None,
     memory: Annotated[
-        float | None,
-        typer.Option(metavar="GIB", help="Lend at most so much of each device; what is free if left out."),
+        float | None, typer.Option(metavar="GIB", help="Lend at most so much of each device; what is free if left out.")
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File that keeps the token; made where there is none.")

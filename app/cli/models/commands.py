@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,7 @@ from app.cli.models import listing
 from app.cli.terminal.text import say, table
 
 if TYPE_CHECKING:
+    from app.fit_reports.fit_reports import CurrentMachine
     from app.pairing.service import Pairing
     from models.catalog.catalog import Catalog, ModelEntry
     from models.pairing.partner import Partner
@@ -119,11 +120,9 @@ def _show(
     REPO lists the quantisations, their sizes and which one to take; REPO:QUANT judges one by its header. Both read a
     few MB and download nothing.
     """
-    from app.fit_reports.fit_reports import as_fields, as_lines, current_machine, report_file, with_gain
+    from app.fit_reports.fit_reports import current_machine
     from app.library.find_model import UnknownModel, catalog, find_draft, find_model, may_be_repository
-    from app.pairing.service import pairing, uses_heads
     from app.settings.worker_tokens import named_workers
-    from models.pairing.gain import ProposerKind
 
     models = catalog()
     look = partial(current_machine, named_workers(device or (), worker_token_file))
@@ -137,13 +136,29 @@ def _show(
         beside = find_draft(draft, models).facts if draft is not None else None
         models_search.show_remote(name, as_json, look, context, beside)
         return
+    _describe(entry, models, draft, context, look, as_json)
+
+
+def _describe(
+    entry: ModelEntry,
+    models: Catalog,
+    draft: str | None,
+    context: int | None,
+    look: Callable[[], CurrentMachine],
+    as_json: bool,
+) -> None:
+    """Print what a model of this machine is, and its fit report with a draft: the one that is named, else its own."""
+    from app.fit_reports.fit_reports import as_fields, as_lines, report_file, with_gain
+    from app.pairing.service import pairing, uses_heads
+    from models.pairing.gain import ProposerKind
+
     found = pairing(entry, models)
     used = found.used if draft is None else _named(entry, draft, models)
-    facts, known, partners = _facts(entry), entry.facts, _partners(found)
     drafting = models.find(str(used.path)) if used is not None and used.path is not None else None
-    judgement = (
-        report_file(
-            known,
+    judgement = None
+    if entry.facts:
+        judgement = report_file(
+            entry.facts,
             entry.path,
             look(),
             n_ctx=context,
@@ -151,14 +166,12 @@ def _show(
             must_draft=draft is not None,
             uses_heads=uses_heads(found) if draft is None else used is not None and used.kind is ProposerKind.MTP,
         )
-        if known
-        else None
-    )
-    if judgement is not None and used is not None and used.measured is not None:
-        judgement = with_gain(judgement, used.measured.gain)
+        if used is not None and used.measured is not None:
+            judgement = with_gain(judgement, used.measured.gain)
+    facts = _facts(entry)
     if as_json:
-        judged = as_fields(judgement) if judgement else None
-        print(json.dumps(facts | _rates(judgement) | partners | {"judgement": judged}, ensure_ascii=False))
+        judged = {"judgement": as_fields(judgement) if judgement else None}
+        print(json.dumps(facts | _rates(judgement) | _partners(found) | judged, ensure_ascii=False))
         return
     rows = listing.described(facts)
     if used is not None:

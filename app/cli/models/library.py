@@ -44,7 +44,7 @@ def answer(request: Any, *, same_hub: bool = False) -> Any:
     return own_answer(request)
 
 
-def parts(request: Any, stop: Any) -> Generator[Any, None, None]:
+def answer_parts(request: Any, stop: Any) -> Generator[Any, None, None]:
     """Yield the parts of an answer; ``stop`` is the request that ends a server's work when nobody waits for it."""
     for library in libraries():
         from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
@@ -61,7 +61,7 @@ def parts(request: Any, stop: Any) -> Generator[Any, None, None]:
         except ServerRefused as refusal:
             if refusal.code not in _NOT_DONE_THERE:
                 raise
-    with _own() as service:
+    with own_library() as service:
         yield from service.answer(request)
 
 
@@ -124,7 +124,7 @@ def libraries(*, same_hub: bool = False) -> Iterator[LibraryClient]:
 
 def own_answer(request: Any) -> Any:
     """Return the answer of this process, for what changes nothing or where no server runs."""
-    with _own() as service:
+    with own_library() as service:
         return service.answer(request)
 
 
@@ -135,7 +135,8 @@ def asked_as(entry: ModelEntry, models: Catalog) -> str:
 
 
 @contextmanager
-def _own() -> Iterator[LibraryService]:
+def own_library() -> Iterator[LibraryService]:
+    """Use the library in this process."""
     from app.library.trouble import as_library_errors, library_error, trouble_of
     from app.library_service.service import LibraryService
 

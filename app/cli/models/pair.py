@@ -30,8 +30,7 @@ def pair(
         str, typer.Argument(metavar="NAME", help="Name, title or path of a model here.", show_default=False)
     ],
     draft: Annotated[
-        str | None,
-        typer.Argument(metavar="[DRAFT]", help="With --test: only this one.", show_default=False),
+        str | None, typer.Argument(metavar="[DRAFT]", help="With --test: only this one.", show_default=False)
     ] = None,
     test: Annotated[bool, typer.Option("--test", help="Measure the most promising here and keep the winner.")] = False,
     now: Annotated[
@@ -199,10 +198,7 @@ def _as_dict(entry: ModelEntry, found: Pairing, extra: FoundOffers) -> dict[str,
     }
 
 
-_WAITING = {
-    "replies": "A running server is writing replies",
-    "a load": "A running server is loading a model",
-}
+_WAITING = {"replies": "A running server is writing replies", "a load": "A running server is loading a model"}
 
 
 class _TestLine:
@@ -226,13 +222,13 @@ class _TestLine:
 
 def _test(wish: TestPair) -> PairStep:
     """Measure, saying how far it is, and return the last step."""
-    from app.cli.models.library import parts
+    from app.cli.models.library import answer_parts
     from models.library.requests import StopPairTest
 
     shown = _TestLine()
     step: PairStep | None = None
     try:
-        with closing(parts(wish, stop=StopPairTest())) as steps:
+        with closing(answer_parts(wish, stop=StopPairTest())) as steps:
             for step in steps:
                 shown.show(step)
     except KeyboardInterrupt:

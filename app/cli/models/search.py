@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from app.fit_reports.fit_reports import CurrentMachine
     from models.facts.model_facts import ModelFacts
     from models.hub.client import Hub
-    from models.hub.repository import RemoteModel, Repository
+    from models.hub.repository import HubModel, Repository
 
 
 class SortOrder(StrEnum):
@@ -159,7 +159,7 @@ def _describe(repository: Repository) -> str:
     return f"{told}{table([fact for fact in facts if fact[1]])}\n\n{listed}"
 
 
-def _remark(item: RemoteModel) -> str:
+def _remark(item: HubModel) -> str:
     what = "" if item.role == "model" else f"{item.role.value}, beside a model"
     if item.role == "other":
         what = "no model"
@@ -173,7 +173,7 @@ def _repository(repository: Repository) -> dict[str, Any]:
     return {**asdict(repository), "was_renamed": repository.was_renamed, "models": models}
 
 
-def _facts(model: RemoteModel, facts: ModelFacts) -> dict[str, Any]:
+def _facts(model: HubModel, facts: ModelFacts) -> dict[str, Any]:
     return {
         "name": model.name,
         "architecture": facts.architecture,

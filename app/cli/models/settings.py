@@ -22,8 +22,7 @@ def settings(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set this; may be given more than once.")
     ] = None,
     resets: Annotated[
-        list[str] | None,
-        typer.Option("--reset", metavar="KEY", help="As recommended again; all resets everything."),
+        list[str] | None, typer.Option("--reset", metavar="KEY", help="As recommended again; all resets everything.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

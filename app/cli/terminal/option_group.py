@@ -23,7 +23,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     flat = [option for parameter in parameters for option in _options(parameter)]
     run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
     run.__annotations__ = {option.name: option.annotation for option in flat}
-    run.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]  # inspect reads it
     return run
 
 

@@ -217,7 +217,7 @@ class PairTest:
         self._wait(progress)
         self._was_disturbed = False
         try:
-            measured = self._measure(partner, progress)
+            measured = self.measure(partner, progress)
         except CannotPair as error:
             return PartnerTrial(partner, None, error.message)
         gain = MeasuredGain(
@@ -235,7 +235,7 @@ class PairTest:
         saved(lambda: kept.keep(gain))
         return PartnerTrial(partner, measured, was_disturbed=self._was_disturbed)
 
-    def _measure(self, partner: Partner, progress: TestProgress) -> TrialResult:
+    def measure(self, partner: Partner, progress: TestProgress) -> TrialResult:
         """Run the trial in a process of its own, which a fault of llama.cpp may take down."""
         draft = str(partner.path) if partner.path is not None else None
         job = TrialTask(str(self._entry.path), draft, self._n_tokens, self._seconds)

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from app.server.calls.schemas import GenerationBody, Text
 from app.server.http.body import HINT, LenientBody
-from app.server.replies.constraints import ANY_ARGUMENTS, NO_ARGUMENTS, JsonSchema, ToolBinding, loose, told
+from app.server.replies.constraints import ANY_ARGUMENTS, NO_ARGUMENTS, JsonSchema, ToolBinding, loose, schema_text
 from core.values.errors import BadRequest
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat
 from models.formatting.sentence import Sentence
@@ -407,7 +407,7 @@ class ChatCompletionBody(GenerationBody):
         binding = self.binding
         if binding is not None and binding.answer is not None:
             # Where calls are as likely as an answer that it was not told of, a model would call for ever.
-            hint = f"{_ANSWER_FORM}\n{told(binding.answer)}"
+            hint = f"{_ANSWER_FORM}\n{schema_text(binding.answer)}"
             messages[0] |= {"content": f"{messages[0]['content'] or ''}\n\n{hint}".lstrip()}
         return extra | {"messages": messages, "tools": tools}
 

@@ -242,7 +242,7 @@ class EngineBridge:
                     if not event.is_idle:
                         self.last_reply = event
                 else:
-                    self._route(event)  # type: ignore[arg-type]
+                    self._route(event)  # type: ignore[arg-type]  # type() narrows no union, and isinstance is slower
 
     def _route(self, event: RequestEvent) -> None:
         live = self._live.get(event.request_id)

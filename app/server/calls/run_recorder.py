@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from core.machine.bandwidth import raise_remembered
 from core.machine.host import last_level_cache, this_machine
-from core.machine.known_machine import CPU, identity
+from core.machine.known_machine import CPU, runs_key
 from core.values.messages import Ended, LoadedModel, Receipt
 from core.values.request import Request
 from models.estimate.fit.plan import LoadSetting, place
@@ -103,7 +103,7 @@ class RunRecorder:
             self._raise_bandwidth(replies)
             runs = [run for reply in replies if (run := self._run(reply)) is not None]
             if runs:
-                add_runs(self._folder, identity(), runs)
+                add_runs(self._folder, runs_key(), runs)
         except (OSError, GgufError, ValueError) as error:
             _log.info("What replies measured could not be kept: %s", error)
 

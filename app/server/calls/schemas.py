@@ -20,14 +20,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.server.calls.speed import wanted_speed
 from app.server.http.body import HINT, Body, LenientBody, WholeNumbers
-from app.server.replies.constraints import (
-    JsonSchema,
-    ResponseFormat,
-    grammar_of,
-    loose,
-    with_structured,
-    written,
-)
+from app.server.replies.constraints import JsonSchema, ResponseFormat, grammar_of, loose, with_structured, written
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReplySpeed, SamplingParams

@@ -242,7 +242,7 @@ class DeepReply:
         if self.plan.is_plain:
             yield self._progress("plain")
             return
-        drafts = [DeepPart(self._draft(index)) for index in range(self.plan.n_drafts)]
+        drafts = [DeepPart(self.draft(index)) for index in range(self.plan.n_drafts)]
         async with aclosing(self._stage("drafting", drafts)) as drafting:
             async for progress in drafting:
                 yield progress
@@ -301,7 +301,8 @@ class DeepReply:
             max_tokens=self._question.max_tokens,
         )
 
-    def _draft(self, index: int) -> Request:
+    def draft(self, index: int) -> Request:
+        """Return the request of a draft, counted from 0."""
         sampling = self._question.sampling
         seed = index if sampling.seed is None and sampling.is_greedy else sampling.seed
         own = replace(

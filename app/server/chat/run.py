@@ -254,7 +254,7 @@ class Reply(ABC):
         """Return what the stream begins with."""
         return b""
 
-    def take(self, update: ChoiceUpdate) -> None:  # noqa: B027  most keep nothing
+    def take(self, update: ChoiceUpdate) -> None:  # noqa: B027 - most keep nothing
         """Keep what is new for the object; what the choices of the run keep need not be kept again."""
 
     @abstractmethod
@@ -285,7 +285,7 @@ async def respond(
     streams: bool | None,
     truncates: bool = False,
     names: Mapping[str, str] = MappingProxyType({}),
-    around: AbstractAsyncContextManager[Any] = nullcontext(),  # noqa: B008  holds nothing
+    around: AbstractAsyncContextManager[Any] = nullcontext(),  # noqa: B008 - holds nothing
     stream: Callable[[AsyncGenerator[bytes, None]], Response] = EventStream,
 ) -> Response:
     """Run a call and answer in the shapes of a protocol, as a ``stream`` or as one object.

@@ -307,7 +307,7 @@ def from_validation(problems: Iterable[Mapping[str, Any]], names: Mapping[str, s
     if not place and kind == "missing":
         return refuse(400, "The body is empty: send a JSON object.", code="invalid_json")
     code, sentence = _RULES.get(kind, ("invalid_value", "{field}: {message}."))
-    message = _plain(str(problem["msg"]))
+    message = str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
     if not field and kind == "value_error":  # about several fields: the sentence begins with one
         field = message.split()[0]
     if kind == "value_error" and field in message:
@@ -346,10 +346,6 @@ def _names_below(kind: type[Any]) -> Iterator[str]:
     for one in kind.__subclasses__():
         yield one.__name__
         yield from _names_below(one)
-
-
-def _plain(message: str) -> str:
-    return message.removeprefix("Value error, ").rstrip(".")
 
 
 PREFIX = "/v1"

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from app.server.http.errors import refuse
-from app.server.http.web_socket import opening, refusal
+from app.server.http.web_socket import handshake, refusal
 
 # Room for more than one read: how a read is split into heads and bodies is not known here.
 MAX_HEAD = 1 << 20
@@ -66,7 +66,7 @@ class HttpProtocol(HttpToolsProtocol):
     _read_timer: asyncio.TimerHandle | None = None
     began = 0.0  # on the loop's clock
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's
         """Let a client in, and another out where there are too many."""
         super().connection_made(transport)
         self.began = self.loop.time()
@@ -145,7 +145,7 @@ class HttpProtocol(HttpToolsProtocol):
             headers = dict(self.headers)
             if self._offers_upgrade and (said := refusal(self.url.decode("latin-1"), headers)) is not None:
                 self._refusal = said
-                self.transport.write(opening(headers))
+                self.transport.write(handshake(headers))
                 self.loop.call_later(self.head_seconds, self.transport.close)
             elif self._offers_upgrade:
                 self._begin_anew(data[offer.args[0] :])

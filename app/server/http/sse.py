@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Coroutine
 from json.encoder import encode_basestring_ascii
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -74,7 +74,7 @@ class EventStream(Response):
     after which the stream ends. While nothing comes, a comment each 15 seconds keeps the connection alive.
     """
 
-    headers_sent = HEADERS
+    headers_sent: ClassVar = HEADERS
     ping = PING
 
     def __init__(self, events: AsyncGenerator[bytes, None], ping_seconds: float = PING_SECONDS) -> None:
@@ -137,7 +137,7 @@ class EventStream(Response):
 class LineStream(EventStream):
     """Sends JSON objects, each in a line of its own (NDJSON). ``ping`` is a line that says nothing new."""
 
-    headers_sent = [(b"content-type", b"application/x-ndjson"), *HEADERS[1:]]  # noqa: RUF012
+    headers_sent: ClassVar = [(b"content-type", b"application/x-ndjson"), *HEADERS[1:]]
 
     def __init__(self, lines: AsyncGenerator[bytes, None], ping: bytes, ping_seconds: float = PING_SECONDS) -> None:
         super().__init__(lines, ping_seconds)

@@ -16,7 +16,7 @@ _DONE = 1000
 _MOST_OF_HOST = 80  # characters: a frame has room for 65,535 bytes
 
 
-def opening(headers: dict[bytes, bytes]) -> bytes:
+def handshake(headers: dict[bytes, bytes]) -> bytes:
     """Return the head that opens a websocket."""
     digest = hashlib.sha1(headers[b"sec-websocket-key"] + _ACCEPTED, usedforsecurity=False).digest()
     return (

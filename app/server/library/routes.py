@@ -38,7 +38,7 @@ def handler_of(route: Route) -> Handler:
     async def handle(http: HttpRequest) -> Response:
         if route.needs_key:
             _check_key(http)
-        text = await http.body() if route.method == "POST" else _query(http)
+        text = await http.body() if route.method == "POST" else json.dumps(dict(http.query_params)).encode()
         try:
             body = _body(route.request).model_validate_json(text or b"{}")
         except ValidationError as error:
@@ -156,10 +156,6 @@ def _whole(parts: list[Any]) -> Any:
 def _worker(http: HttpRequest) -> LibraryWorker:
     worker: LibraryWorker = http.app.state.library
     return worker
-
-
-def _query(http: HttpRequest) -> bytes:
-    return json.dumps(dict(http.query_params)).encode()
 
 
 @cache

@@ -18,7 +18,7 @@ from app.server.chat.call import Call
 from app.server.chat.run import Choice, EngineRun, Reply, respond
 from app.server.http.body import HINT
 from app.server.http.sse import encode_event
-from app.server.llama_cpp.properties import settings_of
+from app.server.llama_cpp.properties import sampling_settings
 from app.server.openai.timings import prompt_progress, timings, timings_so_far, token_logprob
 from app.server.replies.pieces import ContentText, Piece
 from core.values.errors import BadRequest
@@ -277,7 +277,7 @@ class LlamaReply(Reply):
             "model": self._run.name,
             "tokens_predicted": receipt.n_generated,
             "tokens_evaluated": receipt.n_prompt,
-            "generation_settings": settings_of(request.sampling, request),
+            "generation_settings": sampling_settings(request.sampling, request),
             "prompt": request.prompt if isinstance(request.prompt, str) else list(request.prompt),
             "has_new_line": "\n" in content,
             "truncated": False,

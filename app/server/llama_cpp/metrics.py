@@ -47,39 +47,23 @@ class _Metrics(Collector):
             ("llamacpp:spec_decode_num_accepted_tokens", "Total draft tokens accepted.", totals.n_accepted),
             ("slipstream:prompt_tokens_cached", "Prompt tokens that were found in the cache.", totals.n_cached),
         )
+        prefill_rate = _rate(n_evaluated, totals.prompt_seconds)
+        decode_rate = _rate(totals.n_generated, totals.decode_seconds)
+        decoding, reading = sum(one.decode_rate for one in snapshots), sum(one.bytes_per_second for one in snapshots)
+        n_used, n_cells = sum(one.n_cells_used for one in snapshots), sum(one.n_cells for one in snapshots)
         yield from _gauges(
-            (
-                "llamacpp:prompt_tokens_seconds",
-                "Average prompt throughput in tokens/s.",
-                _rate(n_evaluated, totals.prompt_seconds),
-            ),
-            (
-                "llamacpp:predicted_tokens_seconds",
-                "Average generation throughput in tokens/s.",
-                _rate(totals.n_generated, totals.decode_seconds),
-            ),
-            (
-                "llamacpp:requests_processing",
-                "Number of requests processing.",
-                n_active,
-            ),
-            (
-                "llamacpp:requests_deferred",
-                "Number of requests deferred.",
-                n_queued,
-            ),
+            ("llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.", prefill_rate),
+            ("llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s.", decode_rate),
+            ("llamacpp:requests_processing", "Number of requests processing.", n_active),
+            ("llamacpp:requests_deferred", "Number of requests deferred.", n_queued),
             (
                 "slipstream:decode_tokens_per_second",
                 "Generated tokens per second in the last second of work.",
-                sum(one.decode_rate for one in snapshots),
+                decoding,
             ),
-            (
-                "slipstream:memory_bytes_per_second",
-                "Weights and KV cache read per second, computed.",
-                sum(one.bytes_per_second for one in snapshots),
-            ),
-            ("slipstream:kv_cells_used", "Cells of the KV cache in use.", sum(one.n_cells_used for one in snapshots)),
-            ("slipstream:kv_cells", "Cells of the KV cache.", sum(one.n_cells for one in snapshots)),
+            ("slipstream:memory_bytes_per_second", "Weights and KV cache read per second, computed.", reading),
+            ("slipstream:kv_cells_used", "Cells of the KV cache in use.", n_used),
+            ("slipstream:kv_cells", "Cells of the KV cache.", n_cells),
         )
         ended = CounterMetricFamily(
             "slipstream:requests_ended", "Requests that have ended, by reason.", labels=["reason"]

@@ -37,7 +37,7 @@ async def properties(http: HttpRequest) -> Response:
                 "n_ctx": model.n_ctx,
                 "speculative": _speculates(model),
                 "is_processing": False,
-                "params": settings_of(_defaults(host), None),
+                "params": sampling_settings(_defaults(host), None),
             },
             "total_slots": model.n_slots,
             "model_alias": host.name,
@@ -169,7 +169,7 @@ def _slot(number: int, live: LiveRequest | None, model: LoadedModel) -> dict[str
         "is_processing": True,
         "lane": live.request.lane.value,
         "n_prompt_tokens": live.n_prompt,
-        "params": settings_of(live.request.sampling, live.request),
+        "params": sampling_settings(live.request.sampling, live.request),
         "next_token": {
             "has_next_token": True,
             "n_remain": -1 if limit is None else limit - n_done,
@@ -178,7 +178,7 @@ def _slot(number: int, live: LiveRequest | None, model: LoadedModel) -> dict[str
     }
 
 
-def settings_of(sampling: SamplingParams, request: Request | None) -> dict[str, Any]:
+def sampling_settings(sampling: SamplingParams, request: Request | None) -> dict[str, Any]:
     """Return the settings of a generation in llama-server's names; those of ``request`` or the defaults."""
     settings = asdict(sampling)
     for ours in ("logprobs", "top_logprobs", "typical_p", "logit_bias"):

@@ -23,7 +23,7 @@ from app.server.http.sse import EventStream, encode_named, while_connected
 from app.server.openai.response_body import Item, ToolNames, messages_of
 from app.server.openai.response_store import ResponseStore, StoredResponse, new_number
 from app.server.openai.responses import earlier_items
-from app.server.remotes.chat import AtRemote, placed
+from app.server.remotes.chat import AtRemote, where_it_runs
 from app.server.replies.pieces import ContentText, ReasoningText
 from core.values.messages import Receipt
 
@@ -115,7 +115,7 @@ async def chat(body: LmStudioChatBody, http: HttpRequest) -> Response:
     earlier = await earlier_items(store, body.previous_response_id)
     local = ChatCall(body.chat(earlier), http.app.state.pool, http.app.state.renderer)
     local.must_think = "reasoning" if body.reasoning not in (None, "off") else ""
-    reply = LmStudioReply(body, await placed(http, local), store)
+    reply = LmStudioReply(body, await where_it_runs(http, local), store)
     if body.stream:
         return EventStream(reply.stream())
     return JSONResponse(await while_connected(http.receive, reply.whole()))

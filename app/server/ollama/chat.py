@@ -25,7 +25,7 @@ from app.server.llama_cpp.completion import LlamaCall
 from app.server.llama_cpp.infill import InfillBody, InfillCall
 from app.server.ollama.bodies import GenerateBody, OllamaChatBody, RunBody, WritingBody
 from app.server.openai.timings import token_logprob
-from app.server.remotes.chat import AtRemote, chat_at, placed
+from app.server.remotes.chat import AtRemote, chat_at, where_it_runs
 from app.server.remotes.exchange import model_at_remote
 from app.server.replies.pieces import CallBegun, CallEnded, ContentText, ReasoningText
 from app.server.templates.chat_template import TemplateRenderer, Turn
@@ -41,7 +41,7 @@ async def chat(body: OllamaChatBody, http: HttpRequest) -> Response:
     pool: ModelPool = http.app.state.pool
     if not body.messages:
         return await _prepared(http, body, "chat")
-    call = await placed(http, ChatCall(body.chat(), pool, http.app.state.renderer))
+    call = await where_it_runs(http, ChatCall(body.chat(), pool, http.app.state.renderer))
     return await _response(http, call, body, "chat")
 
 

@@ -17,7 +17,7 @@ from app.server.chat.call import Call
 from app.server.chat.chat_call import ChatCall
 from app.server.chat.run import Choice
 from app.server.http.errors import ApiError, from_exception
-from app.server.remotes.exchange import BAD_GATEWAY, Remotes, ask, model_at_remote
+from app.server.remotes.exchange import BAD_GATEWAY, Remotes, ask_remote, model_at_remote
 from app.server.remotes.figures import RemoteRequest
 from app.server.remotes.store import RemoteModel
 from app.server.remotes.upstream import Sent, error_text
@@ -59,7 +59,7 @@ class Unanswered(Exception):
         self.fallback = fallback
 
 
-async def placed(http: HttpRequest, call: ChatCall) -> ChatCall | AtRemote:
+async def where_it_runs(http: HttpRequest, call: ChatCall) -> ChatCall | AtRemote:
     """Return the call as it runs where its model is: here, or at a remote."""
     there = await model_at_remote(http, call.body.model)
     return chat_at(http.app.state.remotes, there, call) if there is not None else call
@@ -169,7 +169,7 @@ async def _objects(remotes: Remotes, request: RemoteRequest, path: str) -> Async
 
     async def work() -> None:
         try:
-            fallback = await ask(remotes, request, Sent(path, _HEADERS), held)
+            fallback = await ask_remote(remotes, request, Sent(path, _HEADERS), held)
             await held.queue.put(None if fallback is None else Unanswered(fallback))
         except Exception as error:
             await held.queue.put(from_exception(error))

@@ -93,7 +93,7 @@ class Sink(Protocol):
         """Take an answer that did not come in pieces."""
 
 
-async def ask(remotes: Remotes, request: RemoteRequest, sent: Sent, sink: Sink) -> str | None:
+async def ask_remote(remotes: Remotes, request: RemoteRequest, sent: Sent, sink: Sink) -> str | None:
     """Let the remote answer. Return the model of this machine that shall answer where nothing of an answer came.
 
     Raises ApiError where there is none, for every other failure, and where the request was ended early.

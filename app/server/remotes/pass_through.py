@@ -17,7 +17,7 @@ from app.server.calls.speed import wanted_speed
 from app.server.http.errors import ApiError, from_exception, from_http_exception, refuse
 from app.server.http.limits import INTERNAL, send_error
 from app.server.http.sse import HEADERS, PING, PING_SECONDS, ClientGone, while_connected
-from app.server.remotes.exchange import BAD_GATEWAY, RemoteError, Remotes, ask
+from app.server.remotes.exchange import BAD_GATEWAY, RemoteError, Remotes, ask_remote
 from app.server.remotes.figures import RemoteRequest
 from app.server.remotes.upstream import Sent, error_text, kept_headers
 from core.values.errors import BadRequest
@@ -180,7 +180,7 @@ class PassThrough:
         sent = Sent(path, scope["headers"], query, "GET" if is_asked else "POST")
         pinging = asyncio.ensure_future(reply.ping(self._ping_seconds)) if request.streams else None
         try:
-            return await ask(self._remotes, request, sent, reply)
+            return await ask_remote(self._remotes, request, sent, reply)
         except RemoteError as error:
             if not is_asked or error.answer.status not in (404, 405):
                 raise

@@ -137,11 +137,7 @@ def _asked(address: str, token: str) -> dict[str, Any]:
         for one in worker.devices
     ]
     return _wire(
-        address,
-        devices=devices,
-        bandwidth=worker.link.bandwidth,
-        latency=worker.link.latency,
-        is_busy=worker.is_busy,
+        address, devices=devices, bandwidth=worker.link.bandwidth, latency=worker.link.latency, is_busy=worker.is_busy
     )
 
 

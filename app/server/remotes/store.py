@@ -181,7 +181,7 @@ def _checked_url(url: str) -> str:
     plain = url.strip().rstrip("/")
     try:
         parts = urlsplit(plain)
-        parts.port  # noqa: B018  raises ValueError
+        parts.port  # noqa: B018 - raises ValueError
     except ValueError:
         parts = urlsplit("")
     is_plain = plain.isascii() and plain.isprintable() and " " not in plain and len(plain) <= _LONGEST_URL

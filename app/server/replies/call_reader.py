@@ -15,18 +15,10 @@ from app.server.replies.json_text import (
     stream_json,
     stream_python,
     stream_string,
-    value_of,
+    value_as_json,
 )
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded
-from app.server.replies.reply_format import (
-    ANY,
-    CallForm,
-    JsonCalls,
-    KeyedArguments,
-    PythonCalls,
-    TaggedCalls,
-    tags,
-)
+from app.server.replies.reply_format import ANY, CallForm, JsonCalls, KeyedArguments, PythonCalls, TaggedCalls, tags
 from app.server.replies.text_source import Reading, TextOver, TextSource
 
 # Parameters by name of the function, as JSON schemas.
@@ -443,10 +435,10 @@ class CallReader:
         except TextOver:
             if not self.is_cut:
                 give(source.rest)
-                self._argue('"' if is_text else value_of("".join(value), is_text, keyed))
+                self._argue('"' if is_text else value_as_json("".join(value), is_text, keyed))
             raise
         source.take()
-        self._argue('"' if is_text else value_of("".join(value), is_text, keyed))
+        self._argue('"' if is_text else value_as_json("".join(value), is_text, keyed))
 
     # -- as Python writes them ----------------------------------------------------------------------------------------
 

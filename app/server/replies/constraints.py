@@ -129,7 +129,7 @@ def written(schema: JsonSchema, field: str) -> str:
         raise BadRequest(Sentence("The JSON schema is nested too deeply."), param=field) from error
 
 
-def told(constraint: Constraint) -> str:
+def schema_text(constraint: Constraint) -> str:
     """Return a schema as a model is told of it: without the options that are not the client's."""
     schema = json.loads(constraint.text)
     if is_loose(schema):

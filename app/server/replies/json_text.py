@@ -210,7 +210,7 @@ def is_text_by(schema: Mapping[str, Any], key: str, kind: str) -> bool | None:
     return False if isinstance(type_, str) else None
 
 
-def value_of(text: str, is_text: bool | None, keyed: KeyedArguments) -> str:
+def value_as_json(text: str, is_text: bool | None, keyed: KeyedArguments) -> str:
     """Return a value as JSON. A text that is neither JSON nor a Python literal becomes a string."""
     text = text.strip()
     try:
@@ -246,7 +246,7 @@ def _nested(text: str, keyed: KeyedArguments) -> Any:
         inner, is_closed, rest = behind.partition(keyed.close.replace(ANY, key))
         if not (text.startswith(keyed.before_key) and is_key and is_closed):
             return None
-        value = _nested(inner, keyed) if keyed.before_key in inner else json.loads(value_of(inner, None, keyed))
+        value = _nested(inner, keyed) if keyed.before_key in inner else json.loads(value_as_json(inner, None, keyed))
         found.append((key, value))
         text = rest.strip()
     return [value for _, value in found] if all(key == "item" for key, _ in found) else dict(found)

@@ -126,12 +126,7 @@ def _channel_frame(channels: Channels, calls: CallForm | None, rules: _Rules) ->
             "",
             False,
         )
-    return (
-        (lambda first: first("<|channel|>commentary to=functions.")),
-        "",
-        "",
-        True,
-    )
+    return ((lambda first: first("<|channel|>commentary to=functions.")), "", "", True)
 
 
 def _call(form: ReplyFormat, rules: _Rules, name: str, schema: JsonSchema) -> str:

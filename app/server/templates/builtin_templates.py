@@ -113,11 +113,7 @@ BUILTIN_TEMPLATES: dict[str, str] = {
         "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
     ),
     "deepseek": _turns(
-        _by_role(
-            system=_TEXT,
-            user=f"### Instruction:\n{_TEXT}\n",
-            assistant=f"### Response:\n{_TEXT}\n<|EOT|>\n",
-        ),
+        _by_role(system=_TEXT, user=f"### Instruction:\n{_TEXT}\n", assistant=f"### Response:\n{_TEXT}\n<|EOT|>\n"),
         "### Response:\n",
     ),
     "deepseek-ocr": _turns(_TEXT),
@@ -206,8 +202,7 @@ BUILTIN_TEMPLATES: dict[str, str] = {
         "<|start_header_id|>assistant<|end_header_id|>\n\n",
     ),
     "llama4": _turns(
-        f"<|header_start|>{_ROLE}<|header_end|>\n\n{_TRIMMED}<|eot|>",
-        "<|header_start|>assistant<|header_end|>\n\n",
+        f"<|header_start|>{_ROLE}<|header_end|>\n\n{_TRIMMED}<|eot|>", "<|header_start|>assistant<|header_end|>\n\n"
     ),
     "megrez": _turns(f"<|role_start|>{_ROLE}<|role_end|>{_TEXT}<|turn_end|>", "<|role_start|>assistant<|role_end|>"),
     "minicpm": _turns(_by_role(user=f"<用户>{_TRIMMED}<AI>", others=_TRIMMED)),
@@ -224,10 +219,7 @@ BUILTIN_TEMPLATES: dict[str, str] = {
         ),
         "GPT4 Correct Assistant:",
     ),
-    "orion": _system_first(
-        _TEXT,
-        _by_role(user=f"Human: {_TEXT}\n\nAssistant: </s>", others=f"{_TEXT}</s>"),
-    ),
+    "orion": _system_first(_TEXT, _by_role(user=f"Human: {_TEXT}\n\nAssistant: </s>", others=f"{_TEXT}</s>")),
     "pangu-embedded": _turns(
         _by_role(**{role: f"[unused9]{word}：{_TEXT}[unused10]" for role, word in _PANGU.items()}),
         f"[unused9]{_PANGU['assistant']}：",

@@ -79,7 +79,7 @@ class TemplateRenderer:
     ) -> None:
         """``defaults`` are variables that templates read where a request does not say."""
         self._defaults = defaults or {}
-        self._seconds, self._max_chars = seconds, max_chars
+        self.seconds, self._max_chars = seconds, max_chars
         self._process: Process | None = None
         self._lock = asyncio.Lock()
         self._formats: dict[str, ReplyFormat] = {}  # by template
@@ -160,9 +160,9 @@ class TemplateRenderer:
             process = await self._running()
             answer: dict[str, Any] | None = None
             try:
-                answer = await asyncio.wait_for(_exchange(process, request), self._seconds)
+                answer = await asyncio.wait_for(_exchange(process, request), self.seconds)
             except TimeoutError:
-                raise TemplateFailed(Sentence("it took more than {seconds:g} seconds", seconds=self._seconds)) from None
+                raise TemplateFailed(Sentence("it took more than {seconds:g} seconds", seconds=self.seconds)) from None
             except (asyncio.IncompleteReadError, ConnectionError):
                 raise TemplateFailed(Sentence("it ended the process that renders it")) from None
             finally:
@@ -185,7 +185,7 @@ class _SourceAlone(NamedTuple):
     eos: str = ""
 
 
-async def problem_of(source: str, variables: Mapping[str, Any]) -> str | None:
+async def template_problem(source: str, variables: Mapping[str, Any]) -> str | None:
     """Return why no chat can be written with a template; None where one can. ``variables`` are those it may read."""
     renderer = TemplateRenderer(variables, seconds=_SECONDS_TO_TRY)
     try:

@@ -48,7 +48,7 @@ class OutputTooLarge(Exception):
 class GenerationTag(Extension):
     """``{% generation %}`` marks the assistant's text for training; rendering passes over it."""
 
-    tags = {"generation"}  # noqa: RUF012
+    tags = {"generation"}  # noqa: RUF012 - as Jinja declares it
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
         """Return the statements inside."""

@@ -181,9 +181,7 @@ class HiddenStateWindow:
     States of drafted tokens are kept too. Once the text is known, comparing the tokens shows which states are valid.
     """
 
-    def __init__(self, size: int = LONGEST_WINDOW) -> None:
-        """Keep the last ``size`` states."""
-        self._size = size
+    def __init__(self) -> None:
         self._first = 0
         self._rows: list[StateRows] = []
         self._tokens = TokenBuffer(np.empty(0, np.int32))
@@ -199,7 +197,7 @@ class HiddenStateWindow:
         self._tokens.truncate(start)
         self._tokens.extend(tokens)
         self._rows[start - self._first :] = states
-        n_old = max(len(self._rows) - self._size, 0)
+        n_old = max(len(self._rows) - LONGEST_WINDOW, 0)
         del self._rows[:n_old]
         self._first += n_old
 

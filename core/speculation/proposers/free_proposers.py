@@ -173,11 +173,6 @@ class NgramProposer(Proposer):
             for key in keys:
                 del shared[key]
 
-    @property
-    def n_shared(self) -> int:
-        """The number of n-grams in the shared index."""
-        return len(self._shared)
-
     def has_match(self, sequence: Sequence) -> bool:
         """Return whether there is a token to propose for a sequence."""
         track = self._tracks.get(sequence.id)

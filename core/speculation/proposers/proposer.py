@@ -178,13 +178,13 @@ class Proposer(ABC):
         self.table = AcceptanceTable(priors)
         self._samples: list[AcceptanceSample] = []
 
-    def begin(self, sequence: Sequence) -> None:  # noqa: B027 (by default nothing is kept of texts)
+    def begin(self, sequence: Sequence) -> None:  # noqa: B027 - by default nothing is kept of texts
         """A sequence starts to decode."""
 
-    def end(self, sequence: Sequence) -> None:  # noqa: B027
+    def end(self, sequence: Sequence) -> None:  # noqa: B027 - as above
         """A sequence has ended."""
 
-    def clear(self) -> None:  # noqa: B027
+    def clear(self) -> None:  # noqa: B027 - as above
         """Drop all that is kept of ended texts."""
 
     @abstractmethod

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from models.estimate.fit.memory import ONE_REQUEST, USABLE_SHARE, EngineShape
 from models.estimate.fit.plan import LoadSetting, PlacementPlan, plan_of
@@ -167,6 +168,9 @@ def _plans(
         setting = LoadSetting(n_gpu_layers, n_cpu_moe, kv_type, n_ctx)
         return plan_of(facts, machine, setting, wanted.draft, wanted.shape, wanted.compute)
 
+    def has_room(n_gpu_layers: int, n_with_experts: int) -> bool:
+        return _fits_gpus(plan(n_gpu_layers, facts.n_layers - n_with_experts))
+
     may_choose = wanted.n_gpu_layers is None
     if may_choose or not most:
         yield plan(0)
@@ -178,7 +182,7 @@ def _plans(
         return
     # Further layers fit if experts of the first ones stay in host memory.
     for n in range(most, whole, -max(1, most // _TRIED_LAYERS)) if may_choose else (most,):
-        kept = most_possible(facts.n_layers, lambda k, n=n: _fits_gpus(plan(n, facts.n_layers - k)))  # type: ignore[misc]
+        kept = most_possible(facts.n_layers, partial(has_room, n))
         yield plan(n, facts.n_layers - kept)
 
 

@@ -88,7 +88,7 @@ def run(
         work = look_through(jobs, results)
         results.begin(work.history)
         settings = {"return_seconds": 60.0, "patience_seconds": 60.0} | settings
-        one = BatchRun(work, results, endpoint, BatchSettings(n_parallel, **settings), lambda _tally: None)  # type: ignore[arg-type]
+        one = BatchRun(work, results, endpoint, BatchSettings(n_parallel, **settings), lambda _tally: None)
         asyncio.run(one.run())
     finally:
         results.close()
@@ -191,7 +191,7 @@ def test_lines_whose_engine_died_run_one_at_a_time(tmp_path: Path) -> None:
             most.append(endpoint.n_now + 1)
         return reply
 
-    endpoint.post = watched  # type: ignore[method-assign]
+    endpoint.post = watched
     _, found = run(tmp_path, endpoint, n_parallel=8)
     assert set(found) == set(names)
     assert most == [1] * 8

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.client.discovery import announce
+from app.client.discovery import enlist
 from app.doctor.report import BandwidthFacts
 from app.environment.paths import cache_folder
 from app.library.errors import LibraryError
@@ -133,7 +133,7 @@ def test_what_cannot_be_measured_is_a_sentence(library: LibraryClient, request_:
 
 def test_nothing_is_measured_beside_replies(library: LibraryClient, fake: FakeServer) -> None:
     fake.n_active = 1
-    announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
+    enlist(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
     found = library.ask(ask.Verify("ember-q8_0"))
     assert isinstance(found, Trouble)
     assert "at work on replies" in found.sentence

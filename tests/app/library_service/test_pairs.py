@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.client.discovery import announce
+from app.client.discovery import enlist
 from app.environment.paths import cache_folder
 from core.machine.host import this_machine
 from core.machine.kernel_probe import PROBED
@@ -54,7 +54,7 @@ def test_rows_come_first_and_are_judged_behind_the_list_but_broken_ones_never(
 @pytest.mark.slow
 def test_the_machine_is_measured_but_not_beside_replies(library: LibraryClient, fake: FakeServer) -> None:
     fake.n_active = 1
-    announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
+    enlist(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
     refused = library.ask(ask.MeasureMachine())
     assert isinstance(refused, Trouble)
     assert "at work on replies" in refused.sentence

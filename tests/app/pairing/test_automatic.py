@@ -12,14 +12,14 @@ import pytest
 from app.environment.paths import model_settings_file
 from app.library.find_model import UnknownModel, catalog, find_model
 from app.pairing.decision import decide
-from app.pairing.service import CannotPair, choose, choose_automatically, draft_for, pairing, partners
+from app.pairing.service import CannotPair, choose, choose_automatically, draft_for, pairing
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import USUAL_ENGINE, ServerSettings
 from core.machine.host import this_machine
 from core.machine.known_machine import (
     MachineProbe,
-    identity,
     remember_probe,
+    runs_key,
 )
 from core.values.errors import BadOption
 from models.catalog.catalog import ModelEntry
@@ -177,7 +177,7 @@ def test_a_model_that_cannot_be_loaded_has_no_partner_and_raises_nothing(library
     (library / "bad.gguf").write_bytes(b"GGUF")
     bad = next(entry for entry in catalog().entries() if entry.name == "bad")
     assert drafts(bad).path is None
-    assert partners(bad) == ()
+    assert pairing(bad).partners == ()
     assert "Nothing can draft for bad." in pairing(bad).decision.why
 
 
@@ -238,14 +238,14 @@ def test_a_folder_that_cannot_be_written_is_said(home, library):
 def test_what_a_draft_reached_in_replies_replaces_what_was_published(home, library):
     facts = deep().facts
     assert facts is not None
-    before = partners(deep())[0]
+    before = pairing(deep()).partners[0]
     assert before.prediction is not None
     assert not before.prediction.is_measured
     run = ModelRun(
         "deep", facts.weight_bytes, "", before.name, {"CPU: layer": 1.0}, 0.01, 90.0, 9, 64, 2_000, 1_000, 1.0
     )
-    add_runs(home / "cache", identity(), [run])
-    after = next(one for one in partners(deep()) if one.name == before.name)
+    add_runs(home / "cache", runs_key(), [run])
+    after = next(one for one in pairing(deep()).partners if one.name == before.name)
     assert after.prediction is not None
     assert after.prediction.is_measured
     assert after.prediction.acceptance == pytest.approx(0.5, abs=0.01)
@@ -253,11 +253,11 @@ def test_what_a_draft_reached_in_replies_replaces_what_was_published(home, libra
 
 
 def test_what_was_measured_of_the_machine_decides_what_a_draft_costs(home, library):
-    before = partners(deep())[0].prediction
+    before = pairing(deep()).partners[0].prediction
     here = this_machine()
     device = Probe({"Q8_0": 20e9, "F32": 20e9}, {"F16": 1e9}, 1e-6, 0.01)
     remember_probe(home / "cache", MachineProbe(here.cpu, here.ram, {"CPU": device}))
-    after = partners(deep())[0].prediction
+    after = pairing(deep()).partners[0].prediction
     assert before is not None
     assert after is not None
     assert after.gain > before.gain, "a row costs a hundredth of a step here"

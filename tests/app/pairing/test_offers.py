@@ -12,7 +12,7 @@ from app.pairing.offers import DraftSearch, offers
 from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
 from models.hub.remote_source import remote_facts
-from models.hub.repository import RemoteModel
+from models.hub.repository import HubModel
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe
 
@@ -68,7 +68,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return {"model": model.read_bytes(), "small": small.read_bytes()}
 
 
-def look() -> tuple[DraftSearch, RemoteModel, ModelFacts]:
+def look() -> tuple[DraftSearch, HubModel, ModelFacts]:
     client = hub()
     repository = client.repository(REPO)
     model = next(one for one in repository.models if one.name == "fox-90M-Q8_0")

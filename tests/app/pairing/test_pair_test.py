@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.client.discovery import announce, withdraw
+from app.client.discovery import enlist, withdraw
 from app.jobs.pair_test import pair_test, trial
 from app.jobs.pair_test.pair_test import Cancelled, OtherWork, PairTest, TrialResult, TrialTask, other_work
 from app.library.find_model import catalog, find_model
@@ -44,7 +44,7 @@ def measured(monkeypatch):
             raise CannotPair("It did not load.")
         return replace(MEASURED, gain=gains[partner.name])
 
-    monkeypatch.setattr(PairTest, "_measure", measure)
+    monkeypatch.setattr(PairTest, "measure", measure)
     return gains
 
 
@@ -209,7 +209,7 @@ def test_a_draft_that_goes_before_its_turn_is_a_sentence(library):
 
 
 def listed(fake: FakeServer) -> None:
-    assert announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None) is None
+    assert enlist(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None) is None
 
 
 def test_replies_and_loading_are_other_work_and_an_idle_server_or_none_is_not(home, fake):
@@ -228,5 +228,5 @@ def test_replies_and_loading_are_other_work_and_an_idle_server_or_none_is_not(ho
     assert other_work() is None
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        announce(host="127.0.0.1", port=nobody.getsockname()[1], api_key=None, model=None)
+        enlist(host="127.0.0.1", port=nobody.getsockname()[1], api_key=None, model=None)
         assert other_work() is None

@@ -46,7 +46,7 @@ class Machine:
         self.folder, self.files = folder, SlowFiles(folder / "files")
 
     def runner(self) -> BatchRunner:
-        return BatchRunner(self.folder / "batches", self.files, self._answer, lambda: 1)
+        return BatchRunner(self.folder / "batches", self.files, self.answer, lambda: 1)
 
     def batch(self) -> Record:
         lines = [
@@ -56,7 +56,7 @@ class Machine:
         file = self.files.copy(io.BytesIO("\n".join(map(json.dumps, lines)).encode()), "in.jsonl", "batch")
         return {"id": new_id("batch"), "status": "validating", "input_file_id": file["id"]}
 
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+    async def answer(self, scope: Any, receive: Any, send: Any) -> None:
         self.n_asked += 1
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"{}"})
@@ -144,7 +144,7 @@ async def test_a_batch_that_cannot_go_on_gives_out_what_is_finished(machine, mon
         await send({"type": "http.response.start", "status": 200 if is_good else 503, "headers": []})
         await send({"type": "http.response.body", "body": json.dumps(body).encode()})
 
-    monkeypatch.setattr(machine, "_answer", answer)
+    monkeypatch.setattr(machine, "answer", answer)
     monkeypatch.setattr(batch_runner, "_LINES_PER_SLOT", 1)
     machine.files.may_write.set()
     runner, record = machine.runner(), machine.batch()

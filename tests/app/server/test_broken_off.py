@@ -159,7 +159,7 @@ def test_an_engine_that_dies_ends_each_call_once_and_in_the_form_of_its_route(
         for server in (deep, reranker):
             server.engine.kill()
         for server in (deep, reranker):
-            until(lambda server=server: deaths_of(server) == 1)  # type: ignore[misc]
+            until(lambda server=server: deaths_of(server) == 1)
             server.engine.kill()  # what had not begun at the first death waits, and is ended by a second one
         for path, lines in streams.items():
             assert "The engine" in sentence_of_end(path, list(lines)), path
@@ -170,7 +170,7 @@ def test_an_engine_that_dies_ends_each_call_once_and_in_the_form_of_its_route(
             assert (answer.status_code, answer.headers["x-should-retry"]) == (503, "true"), path
             assert "The engine" in sentence_of(path, answer.json()), path
     for server in (deep, reranker):
-        until(lambda server=server: deaths_of(server) == 2)  # type: ignore[misc]
+        until(lambda server=server: deaths_of(server) == 2)
         assert listed(server) == []
     for path in ENDLESS:
         with deep.http.stream("POST", path, json=ENDLESS[path] | {"stream": True}) as answer:
@@ -180,7 +180,7 @@ def test_an_engine_that_dies_ends_each_call_once_and_in_the_form_of_its_route(
     deep.wait_until(lambda state: state["active"] == state["queued"] == 0)
     for server in (deep, reranker):  # loaded anew, nothing is left out and the deaths are forgotten
         server.http.post("/slipstream/load", json={"model": server.state["model"]})
-        until(lambda server=server: deaths_of(server) == 0)  # type: ignore[misc]
+        until(lambda server=server: deaths_of(server) == 0)
         assert server.state["left_out"] == []
 
 

@@ -186,7 +186,7 @@ def test_the_next_prompt_is_rendered_after_a_time_out_and_after_a_caller_that_le
         good = loaded("b", CHATML)
         with pytest.raises(TemplateFailed):
             await renderer.render(endless, {"messages": [USER]})
-        renderer._seconds = 60.0
+        renderer.seconds = 60.0
         first = await renderer.render(good, {"messages": [USER]})
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(renderer.render(endless, {"messages": [USER]}), 0.1)

@@ -133,7 +133,7 @@ class Wire(asyncio.Transport):
         self.written = b""
         self.is_closed = False
 
-    def write(self, data: bytes) -> None:  # type: ignore[override]
+    def write(self, data: bytes) -> None:
         self.written += data
 
     def close(self) -> None:

@@ -261,17 +261,17 @@ def test_drafts_differ_and_only_the_answer_is_constrained() -> None:
     question = Request("q", "x", 5, ("stop",), SamplingParams(temperature=0, ignore_eos=True))
 
     def asked(question: Request) -> DeepReply:
-        return DeepReply(body, question, EngineBridge(), TemplateRenderer(), None)  # type: ignore[arg-type]
+        return DeepReply(body, question, EngineBridge(), TemplateRenderer(), None)
 
     reply = asked(question)
-    first, second = reply._draft(0), reply._draft(1)
+    first, second = reply.draft(0), reply.draft(1)
     assert (first.sampling.temperature, second.sampling.temperature) == (0, 0.7)
     assert (first.stop, first.constraint, first.sampling.ignore_eos) == ((), None, False)
-    assert second.sampling.seed == reply._draft(1).sampling.seed, "temperature 0 can be repeated"
-    assert reply._draft(2).sampling.seed != second.sampling.seed
+    assert second.sampling.seed == reply.draft(1).sampling.seed, "temperature 0 can be repeated"
+    assert reply.draft(2).sampling.seed != second.sampling.seed
     assert reply.answer is question
     largest = asked(replace(question, sampling=SamplingParams(seed=2**64 - 1)))
-    assert [largest._draft(index).sampling.seed for index in range(3)] == [2**64 - 1, 0, 1]
+    assert [largest.draft(index).sampling.seed for index in range(3)] == [2**64 - 1, 0, 1]
 
 
 # Over HTTP. How many drafts there are is up to the machine; what is promised holds for any number.

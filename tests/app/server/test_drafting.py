@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from app.library.find_model import find_model
-from app.pairing.service import choose, partners
+from app.pairing.service import choose, pairing
 from app.server.replies.pieces import DraftedText
-from core.machine.known_machine import identity
+from core.machine.known_machine import runs_key
 from models.estimate.speed.runs import read_runs
 from tests.app.server.conftest import RunningServer
 from tests.support import measured
@@ -105,15 +105,15 @@ def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
         assert (server.state["draft"]["name"], timings["drafted_tokens"] > 0) == ("mtp", True)
         # What a plain step takes is known after some control steps; a reply before that leaves no run.
         # One that was disturbed leaves none either.
-        while not read_runs(tmp_path / "cache", identity()):
+        while not read_runs(tmp_path / "cache", runs_key()):
             ask(server)
         # On a busy machine a reply may try one draft, see it fail, and leave a run without a hit.
-        while not any(run.n_accepted for run in read_runs(tmp_path / "cache", identity())):
+        while not any(run.n_accepted for run in read_runs(tmp_path / "cache", runs_key())):
             ask(server)
-    run = next(run for run in read_runs(tmp_path / "cache", identity()) if run.n_accepted)
+    run = next(run for run in read_runs(tmp_path / "cache", runs_key()) if run.n_accepted)
     assert run.draft == "mtp"
     assert run.n_drafted >= run.n_accepted
-    heads = next(one for one in partners(counter) if one.name == "mtp")
+    heads = next(one for one in pairing(counter).partners if one.name == "mtp")
     assert heads.prediction is not None
     assert heads.prediction.is_measured
     choose(counter, None)

@@ -174,6 +174,6 @@ def test_scores_are_the_same_in_each_lane_and_in_a_batch(reranker):
     text = json.dumps(line | {"body": {"query": "Where is the fox?", "documents": TEXTS}})
     client = reranker.client
     file = client.files.create(file=("lines.jsonl", text.encode()), purpose="batch")
-    batch = client.batches.create(input_file_id=file.id, endpoint="/v1/rerank", completion_window="24h")  # type: ignore[arg-type]
+    batch = client.batches.create(input_file_id=file.id, endpoint="/v1/rerank", completion_window="24h")
     output = until(lambda: client.batches.retrieve(batch.id).output_file_id)
     assert json.loads(client.files.content(output).text)["response"]["body"] == expected

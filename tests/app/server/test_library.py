@@ -164,8 +164,11 @@ def test_a_model_that_is_removed_while_it_answers_leaves_memory_before_its_file(
         with server.http.stream("POST", "/v1/chat/completions", json=asked | {"stream": True}) as stream:
             lines = stream.iter_lines()
             next(lines)
-            remove = lambda: server.http.post(f"{PREFIX}models/remove", json={"name": "mine"})  # noqa: E731
-            removing = threading.Thread(target=lambda: removed.append(remove()))
+
+            def remove() -> None:
+                removed.append(server.http.post(f"{PREFIX}models/remove", json={"name": "mine"}))
+
+            removing = threading.Thread(target=remove)
             removing.start()
             rest = list(lines)
         assert rest[-2] == "data: [DONE]", "the reply that was under way is whole"

@@ -59,8 +59,10 @@ class Stage:
         engine, bridge = ScriptedEngine(), EngineBridge()
         engine.listener = bridge.deliver
         self.engines.append(engine)
-        find = lambda entry: self.drafts.get(entry.name, ChosenDraft())  # noqa: E731
-        return ModelHost(engine, bridge, self._settings, find, self._named)
+        return ModelHost(engine, bridge, self._settings, self._draft_of, self._named)
+
+    def _draft_of(self, entry: ModelEntry) -> ChosenDraft:
+        return self.drafts.get(entry.name, ChosenDraft())
 
     def say(self, phase: EnginePhase, path: str | None = None, load: int | None = None, **more: Any) -> None:
         self.engine.tell(EngineState(phase, loaded(path) if path else None, **more), load=load)
@@ -256,7 +258,7 @@ async def test_who_waits_for_an_engine_that_cannot_be_started_is_told(stage: Sta
     def refuse(*_: object, **__: object) -> None:
         raise OSError("no more processes")
 
-    stage.engine.load = refuse  # type: ignore[method-assign]
+    stage.engine.load = refuse
     stage.host.load(A)
     with pytest.raises(EngineUnavailable, match="could not be started: no more processes"):
         await stage.hold("a", asyncio.Event(), [])

@@ -30,7 +30,7 @@ from core.values.request import Constraint
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "packaging"))
-from first_start.chat_templates import templates_folder  # noqa: E402
+from first_start.chat_templates import templates_folder  # noqa: E402 - found below the path that is added above
 
 USER, CONTENT, THOUGHT = "Ask?", "Yes: 2 < 3.\n\nÜber <b>all</b> [x] {y}", "First 1 < 2,\nthen [x]."
 ARGUMENTS = [{"city": 'Köln "Süd"\n<b>', "days": 3, "deep": {"list": [1, "x"], "n": 2.5}}, {"city": "Rom", "days": 4}]

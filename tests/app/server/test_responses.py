@@ -241,7 +241,10 @@ def test_stored_items_may_be_named_in_place_of_sent(server):
     named = [{"type": "item_reference", "id": asked.id}, {"id": first.output[0].id}, last]
     answered = {"role": "assistant", "content": first.output_text}
     sent = [{"role": "user", "content": "My name is Lily."}, answered, last]
-    count = lambda items: server.http.post("/v1/responses/input_tokens", json={"input": items}).json()["input_tokens"]  # noqa: E731
+
+    def count(items: list) -> int:
+        return server.http.post("/v1/responses/input_tokens", json={"input": items}).json()["input_tokens"]
+
     assert count(named) == count(sent)
     answer = server.http.post("/v1/responses", json={"input": named, "max_output_tokens": 4})
     assert answer.status_code == 200

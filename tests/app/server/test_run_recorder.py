@@ -12,7 +12,7 @@ from app.fit_reports.fit_reports import current_machine, report_file
 from app.server.calls.run_recorder import RunRecorder
 from core.machine.bandwidth import Bandwidth, remember, remembered
 from core.machine.host import last_level_cache, this_machine
-from core.machine.known_machine import identity
+from core.machine.known_machine import runs_key
 from core.values.messages import Ended, FinishReason, LoadedModel, Receipt
 from core.values.request import Request
 from models.estimate.speed.runs import FILE_NAME, read_runs
@@ -37,7 +37,7 @@ def loaded(**changes: object) -> LoadedModel:
         "spark": None,
         "draft_path": "",
     }
-    return LoadedModel(**(fields | changes))  # type: ignore[arg-type]
+    return LoadedModel(**(fields | changes))
 
 
 def recorder(folder: Path, model: LoadedModel | None = None) -> RunRecorder:
@@ -49,16 +49,16 @@ def end(name: str, receipt: Receipt = RECEIPT) -> Ended:
 
 
 def reply(recorder: RunRecorder, receipt: Receipt = RECEIPT, **request: object) -> None:
-    recorder.opened(Request("a", "text", **request))  # type: ignore[arg-type]
+    recorder.opened(Request("a", "text", **request))
     recorder.ended(end("a", receipt))
 
 
 def test_a_reply_alone_is_kept_with_what_plain_decoding_takes(tmp_path: Path) -> None:
     recording = recorder(tmp_path, loaded(draft_path="folder/small.gguf"))
     reply(recording)
-    assert read_runs(tmp_path, identity()) == ()
+    assert read_runs(tmp_path, runs_key()) == ()
     recording.save()
-    (run,) = read_runs(tmp_path, identity())
+    (run,) = read_runs(tmp_path, runs_key())
     assert (run.model, run.draft, run.n_past) == ("ember-q8_0", "small", 70)
     assert (run.n_drafted, run.n_accepted) == (40, 30), "what a lookup found tells nothing of the draft"
     assert run.rate == pytest.approx(200)
@@ -77,7 +77,7 @@ def test_what_was_judged_is_booked_to_the_one_that_drafted(
     recording = recorder(tmp_path, loaded(draft_path=draft_path, has_heads=has_heads))
     reply(recording)
     recording.save()
-    (run,) = read_runs(tmp_path, identity())
+    (run,) = read_runs(tmp_path, runs_key())
     assert (run.draft, run.n_drafted) == (draft, n_judged)
 
 
@@ -96,16 +96,16 @@ def test_replies_side_by_side_short_ones_those_of_the_small_model_and_guesses_ar
     assert not (tmp_path / FILE_NAME).exists()
     reply(recording)
     recording.save()
-    assert len(read_runs(tmp_path, identity())) == 1
+    assert len(read_runs(tmp_path, runs_key())) == 1
 
 
 def test_runs_are_written_a_while_after_the_first_reply_where_they_can_be(tmp_path: Path) -> None:
     several_gpus = recorder(tmp_path, loaded(n_gpu_layers=7, devices=("GPU0", "GPU1")))
     reply(several_gpus)
     several_gpus.save()
-    assert read_runs(tmp_path, identity()) == (), "they teach nothing"
+    assert read_runs(tmp_path, runs_key()) == (), "they teach nothing"
     reply(RunRecorder(tmp_path, loaded, save_after=0.01))
-    assert len(until(lambda: read_runs(tmp_path, identity()))) == 1
+    assert len(until(lambda: read_runs(tmp_path, runs_key()))) == 1
     (tmp_path / "file").write_text("")
     recording = recorder(tmp_path / "file")
     reply(recording)
@@ -149,6 +149,6 @@ def test_a_server_keeps_what_its_replies_measured(own_home: Path) -> None:
     with RunningServer("--no-draft", "--speculation", "off", "--no-calibration", "--threads", "1") as running:
         for animal in ("fox", "owl", "bear"):
             running.chat(f"Tell me a story about a {animal}.", max_tokens=100)
-    runs = read_runs(own_home / "cache", identity())
+    runs = read_runs(own_home / "cache", runs_key())
     assert {run.model for run in runs} == {"ember-q8_0"}
     assert all(run.n_tokens >= 32 and run.seconds < 1 for run in runs)

@@ -227,7 +227,7 @@ def is_rendering(server: subprocess.Popen) -> bool:
 def test_a_person_is_told_what_is_served(phase, words, monkeypatch, capsys):
     monkeypatch.setenv("SLIPSTREAM_UNLISTED", "1")
     host = SimpleNamespace(name="giant", state=EngineState(phase))
-    main._announce(ServerSettings(), ApiKeys(ServerSettings()), host, 8642)
+    main.say_what_is_served(ServerSettings(), ApiKeys(ServerSettings()), host, 8642)
     assert words in capsys.readouterr().err
 
 
@@ -245,7 +245,7 @@ def test_who_serves_the_network_is_told_the_address_that_other_machines_enter(ho
     monkeypatch.setenv("SLIPSTREAM_UNLISTED", "1")
     monkeypatch.setattr("app.server.http.listening_socket.lan_address", lambda: "192.168.1.7")
     settings = ServerSettings(host=hosts[0], more_hosts=hosts[1:], api_key="k")
-    main._announce(
+    main.say_what_is_served(
         settings, ApiKeys(settings), SimpleNamespace(name="giant", state=EngineState(EnginePhase.READY)), 8642
     )
     said = capsys.readouterr().err

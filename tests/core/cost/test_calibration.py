@@ -130,7 +130,7 @@ def load_unmeasured(model: Path, folder: Path, **options: Any) -> tuple[Engine, 
 
 
 def forbid_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("core.cost.calibration.calibrate", "core.loading.load_engine.measure"):
+    for name in ("core.cost.calibration.calibrate", "core.loading.load_engine.step_times"):
         monkeypatch.setattr(name, measured_nothing)
 
 

@@ -122,7 +122,7 @@ class Stage:
             self.accounts = [RequestCost() for _ in step.drafts]
             self.n_steps = self.n_tokens = self.n_drafted = 0
             self.plain_seconds = self.seconds = 0.0
-        shares: StepPlan = tuple(Share(Cached(100), 1, (7,) * drafted) for drafted, _ in step.drafts)  # type: ignore[arg-type]
+        shares: StepPlan = tuple(Share(Cached(100), 1, (7,) * drafted) for drafted, _ in step.drafts)
         n_rows = len(shares) + sum(drafted for drafted, _ in step.drafts)
         decode = TRUE.time(n_rows) * step.pace + step.hiccup
         draft = DRAFTING * step.pace if n_rows > len(shares) else 0.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel, StepKind, kind_of
-from core.cost.threads import ThreadChoice, ThreadControl, candidates, fewest_that_pay, measure, thread_control
+from core.cost.threads import ThreadChoice, ThreadControl, candidates, fewest_that_pay, step_times, thread_control
 from core.machine.host import core_count
 from core.values.request import SamplingParams
 from tests.support.engines import complete, open_engine, run, submit
@@ -40,7 +40,7 @@ def test_threads_that_gain_nothing_are_not_used() -> None:
 
 def test_every_count_is_measured_while_steps_are_short() -> None:
     asked: list[int] = []
-    times = measure(asked.append, (1, 2, 3))
+    times = step_times(asked.append, (1, 2, 3))
     assert set(times) == {1, 2, 3}
     assert set(asked) == {1, 2, 3}
 
@@ -192,7 +192,7 @@ def test_beside_busy_processes_ember_gets_fewer_threads_and_says_the_same() -> N
             used.add(decode)
             set_threads(decode, few, many)
 
-        engine.context.set_threads = watched  # type: ignore[method-assign]
+        engine.context.set_threads = watched
         expected, _, _ = complete(engine, SURE, max_tokens=120, sampling=sampling)
         deadline = time.monotonic() + 60.0
         with busy_cores():

@@ -35,7 +35,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def opened(path: Path, **options: object) -> Embedder:
-    return load_embedder(EngineOptions(str(path), n_threads=1, **options))[0]  # type: ignore[arg-type]
+    return load_embedder(EngineOptions(str(path), n_threads=1, **options))[0]
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_a_short_request_is_not_behind_a_long_one_and_a_cancelled_one_ends_once(
 
 def test_texts_of_higher_lanes_go_first_unless_a_lower_one_waits_for_long(embedder: Embedder) -> None:
     now = 100.0
-    embedder._clock = lambda: now
+    embedder.clock = lambda: now
 
     def submit(name: str, lane: Lane) -> None:
         embedder.submit(embedder.prepare(EmbedRequest(name, TEXTS[:1], lane=lane)))
@@ -176,20 +176,20 @@ def test_a_model_that_cannot_write_refuses_a_prompt_and_has_no_slots(embedder: E
 
 
 @pytest.fixture(scope="module", params=[("last", 3), ("mean", 1)])
-def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Engines, int]]:
+def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Engines, Embedder, int]]:
     """A model that writes, with vectors beside; longer texts than a batch come in parts where the last row counts."""
     kind, number = request.param
     with open_engine() as engine:
         options = EngineOptions(str(EMBER), pooling=kind)
         loaded = SimpleNamespace(n_ctx=engine.n_ctx, n_threads=1, n_gpu_layers=0)
-        embedder = embedder_beside(engine, options, loaded)  # type: ignore[arg-type]
-        yield Engines(engine, embedder), number
+        embedder = embedder_beside(engine, options, loaded)
+        yield Engines(engine, embedder), embedder, number
         embedder.close()
 
 
-def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tuple[Engines, int]) -> None:
+def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tuple[Engines, Embedder, int]) -> None:
     """The chat's text stays as it is."""
-    engines, number = pair
+    engines, _, number = pair
     story = Request("story", "Once upon a time", 40, sampling=SamplingParams(temperature=0, ignore_eos=True))
     alone = "".join(event.text for event in _events(engines, story) if isinstance(event, (Token, Ended)))
     long = tuple(range(100, 800))
@@ -204,10 +204,8 @@ def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tup
     assert engines.is_idle
 
 
-def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tuple[Engines, int]) -> None:
-    engines, _ = pair
-    embedder = engines._embedder
-    assert embedder is not None
+def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tuple[Engines, Embedder, int]) -> None:
+    engines, embedder, _ = pair
     story = Request("story", "Once upon a time", 12, sampling=SamplingParams(temperature=0, ignore_eos=True))
 
     def order(request: EmbedRequest) -> list[str]:
@@ -217,12 +215,12 @@ def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tu
     assert order(EmbedRequest("beside", TEXTS[:1])) == ["beside", "story"]
     engines.submit(engines.prepare(story))
     engines.submit(engines.prepare(EmbedRequest("long ago", TEXTS[:1], lane=Lane.BATCH)))
-    clock = embedder._clock
-    embedder._clock = lambda: clock() + 60.0
+    clock = embedder.clock
+    embedder.clock = lambda: clock() + 60.0
     ended: list[str] = []
     while not engines.is_idle:
         ended += [event.request_id for event in engines.step() if isinstance(event, Ended)]
-    embedder._clock = clock
+    embedder.clock = clock
     assert ended == ["long ago", "story"]
 
 

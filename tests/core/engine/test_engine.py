@@ -204,12 +204,12 @@ def test_short_memory_lets_everybody_finish_with_the_same_text() -> None:
         decode = engine.context.decode
 
         def watch(batch: object) -> DecodeStatus:
-            status = decode(batch)  # type: ignore[arg-type]
+            status = decode(batch)
             if status is not DecodeStatus.OK:
                 refused.append(status)
             return status
 
-        engine.context.decode = watch  # type: ignore[method-assign]
+        engine.context.decode = watch
         for index, prompt in enumerate(prompts):
             submit(engine, str(index), prompt, max_tokens=150, sampling=GREEDY_WITH_LOGPROBS)
         ledger = run(engine)
@@ -299,7 +299,7 @@ def test_the_python_work_of_a_step_does_not_grow_with_the_context() -> None:
 
             for _ in range(6):
                 fewest.append(0)
-                sys.settrace(trace)  # type: ignore[arg-type]
+                sys.settrace(trace)
                 engine.step()
                 sys.settrace(None)
             counts.append(min(fewest))

@@ -34,7 +34,7 @@ def engines() -> Iterator[Engines]:
 
 def submit(engines: Engines, name: str, n_tokens: int = 30, **fields: object) -> None:
     fields.setdefault("sampling", GREEDY)
-    request = Request(name, PROMPT, n_tokens, **fields)  # type: ignore[arg-type]
+    request = Request(name, PROMPT, n_tokens, **fields)
     engines.submit(engines.prepare(request))
 
 
@@ -134,9 +134,7 @@ def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_aga
 )
 def test_what_is_missing_is_said(options: dict[str, object], words: str) -> None:
     silence_log()
-    engine, loaded = load(
-        EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, **options)  # type: ignore[arg-type]
-    )
+    engine, loaded = load(EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, **options))
     engine.close()
     assert loaded.spark is None
     assert words in loaded.why_no_spark

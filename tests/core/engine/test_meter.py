@@ -154,7 +154,7 @@ class TestBytes:
                 seen.append(draft_bytes)
                 return read(shares, decode, draft, draft_bytes, seconds)
 
-            engine.meter.read = spy  # type: ignore[method-assign]
+            engine.meter.read = spy
             engine.step()
             engine.step()
             n_rounds = sum(engine.speculator.stats.drafted_at) - drafted_before

@@ -109,22 +109,23 @@ def test_what_idle_texts_cost_is_charged_for_all_steps() -> None:
     watched.slots.release(slot)
     for _ in range(3):
         watched.enter()
-    assert watched.slots._idle_paid == 0.0
+    charged: list[float] = []
+    watched.slots.charge_idle = charged.append
     watched.feedback.flush()
-    assert watched.slots._idle_paid == pytest.approx(3 * 100 * 1e-7)
+    assert charged == [pytest.approx(3 * 100 * 1e-7)]
 
 
 def test_an_engine_has_learnt_from_each_step_when_it_is_idle_or_asked() -> None:
     with open_engine(n_slots=2, n_ctx=256, speculation="off") as engine:
         n_observed = 0
-        observe = engine._feedback.observe
+        record = engine.meter.record
 
-        def counting(rows: int, kv: int, seconds: float) -> None:
+        def counting(reading: StepReading) -> None:
             nonlocal n_observed
             n_observed += 1
-            observe(rows, kv, seconds)
+            record(reading)
 
-        engine._feedback.observe = counting
+        engine.meter.record = counting
         submit(engine, "a", FOX, max_tokens=20)
         for _ in range(4):
             engine.step()

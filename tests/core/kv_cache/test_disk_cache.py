@@ -44,7 +44,7 @@ def open_on(folder: Path, *, is_awaited: bool = True, **options: Any) -> Iterato
     options = {"n_slots": 2, "n_ctx": 512, "speculation": "off", "cache_disk": GB, **options}
     with open_engine(cache_folder=folder, **options) as engine:
         if is_awaited:
-            engine.slots._prefill_seconds = lambda n_tokens: LONG_WAIT
+            engine.slots.prefill_seconds = lambda n_tokens: LONG_WAIT
         yield engine
 
 
@@ -143,7 +143,7 @@ def replace_by_a_folder(path: Path) -> None:
         (Path.unlink, "all"),
     ],
 )
-def test_damaged_files_are_ignored_and_removed_with_what_needs_them(folder: Path, harm, which: str) -> None:  # type: ignore[no-untyped-def]
+def test_damaged_files_are_ignored_and_removed_with_what_needs_them(folder: Path, harm, which: str) -> None:
     # The piece that begins at 0 is the largest, and every other one needs it.
     found = sorted(files(folder), key=lambda path: -path.stat().st_size)
     for path in found if which == "all" else found[:1]:
@@ -202,7 +202,7 @@ def test_a_full_disk_is_told_once_and_left_alone(
         n_tries += 1
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(disk_cache, "_write_all", full)
+    monkeypatch.setattr(disk_cache, "write_all", full)
     with caplog.at_level(logging.WARNING), open_on(tmp_path) as engine:
         for seed in range(3):
             ask(engine, words(100, seed))

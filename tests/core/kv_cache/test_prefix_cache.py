@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.engine.engine import Engine
 from core.kv_cache.prefix_tree import PrefixNode, PrefixTree
 from core.values.messages import FinishReason
-from tests.support.engines import Ledger, complete, open_engine, run, settle, submit
+from tests.support.engines import Ledger, complete, note_rows, open_engine, run, settle, submit
 from tests.support.integrity import check_slots, check_tree
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
 from tests.support.prompts import EMBER_DRAFT, ENDLESS, FOX, chat, words
@@ -97,11 +97,10 @@ def test_requests_that_come_together_compute_what_they_share_once() -> None:
     with open_engine(n_slots=8, n_ctx=1024, speculation="off") as engine:
         for index in range(8):
             submit(engine, str(index), shared + words(20, index), max_tokens=4)
-        before = engine.runner.n_rows
+        rows = note_rows(engine)
         ledger = run(engine)
-        n_rows = engine.runner.n_rows - before
         assert sorted(started.n_cached for started in ledger.started.values()) == [0, *[600] * 7]
-        assert n_rows == 600 + 8 * 20 + 8 * 3
+        assert sum(rows) == 600 + 8 * 20 + 8 * 3
 
 
 def test_a_follower_goes_on_alone_when_its_leader_leaves() -> None:
@@ -139,10 +138,11 @@ def test_a_request_that_was_pushed_back_goes_on_without_computing_its_text_again
     with open_engine(n_slots=3, n_ctx=256, n_cells=256, n_ubatch=64, speculation="off") as engine:
         for index in range(3):
             submit(engine, str(index), words(80, index), max_tokens=60, sampling=ENDLESS)
+        rows = note_rows(engine)
         ledger = run(engine)
         assert len(ledger.ended) == 3
         assert all(ended.receipt.n_generated == 60 for ended in ledger.ended.values())
-        assert engine.runner.n_rows < 3 * (80 + 60) + 3 * 80, "texts were computed again"
+        assert sum(rows) < 3 * (80 + 60) + 3 * 80, "texts were computed again"
 
 
 @pytest.mark.parametrize("cache_ram", [0, 400_000, None])
@@ -169,9 +169,9 @@ def test_idle_texts_leave_when_they_have_cost_as_much_as_getting_them_back() -> 
         for _ in range(4):
             engine.step()
         assert engine.slots.n_idle > 690
-        engine.slots._offload.seconds_to_move = lambda n_tokens: -1.0  # type: ignore
         while engine.slots.n_idle:
             assert not engine.is_idle, "it leaves while others are at work"
+            engine.slots.charge_idle(60.0)
             engine.step()
         engine.cancel("long")
         run(engine)
@@ -255,9 +255,8 @@ def test_the_gauges_tell_what_is_kept_when_all_is_safe(tmp_path: Path) -> None:
         assert snapshot is not None
         assert engine.take_snapshot() is None
         assert snapshot.is_idle
-        assert snapshot.n_idle_cells == 201
-        assert snapshot.n_hit_tokens == 199
-        assert snapshot.cache_ram_bytes == snapshot.cache_disk_bytes > 4_000 * 200
+        assert snapshot.n_cells_used == 201
+        assert snapshot.cache_ram_bytes == engine.slots.store.n_disk_bytes > 4_000 * 200
 
 
 def test_a_slot_is_emptied_in_small_parts_while_others_are_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,12 +268,11 @@ def test_a_slot_is_emptied_in_small_parts_while_others_are_at_work(monkeypatch: 
             ledger.add(engine.step())
         monkeypatch.setattr("core.kv_cache.slot_table._LONGEST_MOVE", 0.0)
         submit(engine, "next", words(50, 1), max_tokens=2)
-        n_waited = 0
+        n_waited, rows = 0, note_rows(engine)
         while "next" not in ledger.started:
-            n_rows = engine.runner.n_rows
             ledger.add(engine.step())
             n_waited += 1
-            assert engine.runner.n_rows > n_rows, "others go on"
+            assert len(rows) == n_waited, "others go on"
         assert n_waited > 900 // 256
         run(engine, ledger)
         assert cached(engine, words(900)) == 899
@@ -299,12 +297,11 @@ def test_a_long_text_comes_back_in_small_parts_while_others_are_at_work(monkeypa
         n_brought = engine.slots.n_idle
         assert 256 <= n_brought < 899, "what has come back stays"
         submit(engine, "next", prompt, max_tokens=8, sampling=GREEDY_WITH_LOGPROBS)
-        n_waited = 0
+        n_waited, rows = 0, note_rows(engine)
         while "next" not in ledger.started:
-            n_rows = engine.runner.n_rows
             ledger.add(engine.step())
             n_waited += 1
-            assert engine.runner.n_rows > n_rows, "others go on"
+            assert len(rows) == n_waited, "others go on"
         assert 1 < n_waited <= 900 // 256 + 1
         run(engine, ledger)
         assert ledger.ended["next"].receipt.n_cached == 899

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ class SlowFolder(SegmentFolder):
 
     may_scan = False
 
-    def scan(self):  # type: ignore[no-untyped-def]
+    def scan(self):
         while not self.may_scan:
             time.sleep(0.001)
         yield from super().scan()
@@ -87,7 +88,7 @@ class CountingTree(PrefixTree):
 
     n_tokens = 0
 
-    def insert(self, place, tokens, *where):  # type: ignore[no-untyped-def]
+    def insert(self, place, tokens, *where):
         self.n_tokens += len(tokens)
         super().insert(place, tokens, *where)
 
@@ -147,10 +148,13 @@ def test_what_saves_least_goes_first_among_equals_the_oldest() -> None:
 
 def test_uses_of_what_is_never_given_up_take_no_memory() -> None:
     kept: GreedyDual[str] = GreedyDual()
-    for _ in range(1_000):
+    tracemalloc.start()
+    for _ in range(10_000):
         for name in "abc":
             kept.touch(name, 1.0)
-    assert len(kept._heap) < 100
+    n_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert n_bytes < 100_000
     assert [kept.evict(lambda one: True) for _ in range(4)] == ["a", "b", "c", None]
 
 

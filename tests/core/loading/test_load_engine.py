@@ -47,7 +47,8 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_reason(made: Broken | Un
 def test_a_model_too_large_for_memory_is_refused_with_both_numbers(tmp_path: Path) -> None:
     with pytest.raises(ModelDoesNotFit, match=r"needs [\d.,]+ GB of memory, and [\d.]+ [GM]B is free") as caught:
         load_engine(EngineOptions(str(giant(tmp_path / "giant.gguf"))), cache_folder=None)
-    assert caught.value.needed > caught.value.free > 0
+    facts = caught.value.args[0].facts
+    assert facts["needed"] > facts["free"] > 0
 
 
 def test_an_unknown_device_is_refused() -> None:
@@ -279,7 +280,7 @@ def test_a_cache_that_has_no_room_in_f16_is_loaded_in_q8_0_and_told(
     monkeypatch.setattr("core.loading.contexts.model_key", lambda *parts: noted(*parts).encode())
     engine, model = load_engine(options, cache_folder=tmp_path)
     text, _, _ = complete(engine, QUESTION, max_tokens=20)
-    per_token = engine.meter._reads.cell
+    per_token = engine.meter.reads.cell
     engine.close()
     assert "Ember" in text
     assert (model.kv_type, model.n_ctx, model.n_cpu_moe) == ("q8_0", 16_384, 0)

@@ -43,7 +43,7 @@ def fitted(facts: ModelFacts, here: Machine, **options: Any) -> LoadPlan:
 
 def room(facts: ModelFacts, kv_type: str, n_ctx: int) -> Machine:
     """A processor with just the memory for a cache of this type."""
-    options = EngineOptions(str(EMBER), n_ctx=n_ctx, n_slots=1, kv_type=kv_type)  # type: ignore[arg-type]
+    options = EngineOptions(str(EMBER), n_ctx=n_ctx, n_slots=1, kv_type=kv_type)
     roomy = fit(facts, options, machine(), lambda options: None)
     assert roomy.size.n_ctx == n_ctx
     alone = plan_of(facts, machine(), LoadSetting(0, 0, kv_type, n_ctx)).total
@@ -119,7 +119,8 @@ def test_what_is_asked_for_and_fits_is_kept():
 def test_nothing_helps_a_model_that_is_too_large():
     with pytest.raises(ModelDoesNotFit, match="Choose a smaller quantisation") as caught:
         fitted(DENSE, machine(host=GB))
-    assert caught.value.needed > caught.value.free > 0
+    facts = caught.value.args[0].facts
+    assert facts["needed"] > facts["free"] > 0
 
 
 def test_what_llama_cpp_says_of_its_buffers_decides_where_it_is_close():

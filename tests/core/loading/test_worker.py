@@ -51,7 +51,7 @@ class SlowIntake:
         if request.prompt == "bug":
             raise ZeroDivisionError
         sampler = self.samplers[request.id] = NoSampler()
-        return PreparedRequest(request, np.array([1, 2], np.int32), sampler)  # type: ignore[arg-type]
+        return PreparedRequest(request, np.array([1, 2], np.int32), sampler)
 
     def answer(self, request: TokenizeRequest) -> Tokenized:
         if not request.parts:
@@ -65,11 +65,11 @@ class WatchedInput:
     def __init__(self) -> None:
         self.intake = SlowIntake()
         self.out: queue.SimpleQueue[ArrivedRequest | Ended] = queue.SimpleQueue()
-        self.thread = InputThread(self.intake, self.out.put, self._tell)  # type: ignore[arg-type]
+        self.thread = InputThread(self.intake, self.out.put, self._tell)
 
     def _tell(self, events: tuple[RequestEvent, ...]) -> None:
         for event in events:
-            self.out.put(event)  # type: ignore[arg-type]
+            self.out.put(event)
 
     def take(self) -> ArrivedRequest | Ended:
         return self.out.get(timeout=60)

@@ -152,7 +152,7 @@ def test_this_process_must_be_at_rest_before_it_measures(tmp_path: Path, monkeyp
     busy.start()
     try:
         finder = BackgroundBandwidth(Engine().activity, tmp_path, lambda rate: None, quiet=0.3, take=take)
-        assert finder._try() is None
+        assert finder.try_once() is None
     finally:
         is_over.set()
         busy.join()

@@ -122,7 +122,7 @@ def test_no_request_waits_for_a_long_text_that_is_only_counted(office: Office) -
 
 def test_an_engine_that_cannot_be_told_a_command_ends_so_that_its_requests_do(tmp_path: Path) -> None:
     process = EngineProcess(tmp_path)
-    process.send(lambda: None)  # type: ignore[arg-type]  # what cannot be pickled
+    process.send(lambda: None)  # what cannot be pickled
     assert process.child.wait() == -signal.SIGKILL
     process.close()
 
@@ -289,7 +289,7 @@ def test_an_engine_that_keeps_dying_is_tried_again_for_ever_without_what_may_kil
                 supervisor.submit(Request("same 4", FOX, sampling=ENDLESS))
             assert refused.value.retry_after is not None
             assert "at each death" in left_out
-        office.wait(lambda i=i: f"new {i}" in office.ledger.text)  # type: ignore[misc]
+        office.wait(lambda i=i: f"new {i}" in office.ledger.text)
         kill(office)
         office.wait_ended(f"new {i}")
         failure = office.ledger.ended[f"new {i}"].failure

@@ -161,7 +161,7 @@ def test_sources_without_text_or_with_too_much_are_refused(kind: ConstraintKind,
 
 def test_an_unknown_kind_is_refused_with_those_there_are() -> None:
     with pytest.raises(BadRequest, match="one of json_schema, regex, lark, gbnf"):
-        Constraint("yaml", "a: b")  # type: ignore[arg-type]
+        Constraint("yaml", "a: b")
 
 
 def test_each_guide_begins_anew(grammars: GrammarCompiler, vocab: Vocab) -> None:

@@ -207,9 +207,15 @@ def test_dry_stops_a_repetition_and_breakers_reset_it(bench: Bench, vocab: Vocab
 def test_mirostat_learns_from_its_surprise(bench: Bench, logits: Logits) -> None:
     sampler = bench.sampler(mirostat=2, mirostat_tau=0.5, mirostat_eta=0.5)
     assert set(bench.draw(sampler, logits)) == {100}, "only tokens of at most 2 tau = 1 bit"
-    before = sampler._mirostat_mu
-    sampler.accept(100, logits)
-    assert sampler._mirostat_mu == pytest.approx(before - 0.5 * (0.0 - 0.5))
+    certain = np.where(logits == logits.max(), logits, -30.0)
+    sampler.accept(100, certain)  # no surprise: tokens of up to 1 + 0.5 * 0.5 bits may come now
+    shares = {100: 0.45, 200: 0.43, 300: 0.12}  # 1.15, 1.22 and 3.06 bits
+    logits[[*shares]] = np.log([*shares.values()])
+    logits[[400, 500]] = -30.0
+    assert set(bench.draw(sampler, logits)) == {100, 200}
+    logits[[*shares]] = np.log([0.42, 0.41, 0.17])  # 1.25, 1.29 and 2.56 bits
+    assert set(bench.draw(sampler, logits)) == {100}
+    logits[list(LIKELY)] = np.log(PROBABILITIES)
     for _ in range(20):
         sampler.accept(100, logits)
     assert set(bench.draw(sampler, logits)) > {100}
@@ -239,9 +245,7 @@ def test_skipping_unlikely_tokens_changes_no_draw(bench: Bench, vocab: Vocab) ->
     logits = np.random.default_rng(5).normal(0, 4, vocab.n_tokens).astype(np.float32)
     for settings in ({}, {"top_k": 40, "top_p": 0.95}, {"xtc_probability": 0.5}, {"temperature": 1.7}):
         quick = bench.sampler(min_p=0.01, **settings)
-        whole = bench.sampler(min_p=0.01, **settings)
-        whole._can_skip_unlikely = False
-        assert quick._can_skip_unlikely
+        whole = bench.sampler(min_p=0.01, top_n_sigma=1e6, **settings)  # which keeps all, and looks at all
         assert bench.draw(quick, logits) == bench.draw(whole, logits)
 
 

@@ -146,7 +146,7 @@ def test_a_cost_model_that_is_wrong_about_riders_does_not_break_the_promise(fact
     """Rows look free, and are not: what they take is not in the steps that the cost model sees."""
     true = on_curve(FLAT)
     machine = Machine(FLAT, lambda rows, riding: true(rows, riding) + 0.0002 * factor * riding, batch_riders())
-    machine.cost.observe = lambda *_: None  # type: ignore[method-assign]
+    machine.cost.observe = lambda *_: None
     machine.run()
     assert statistics.mean(machine.steps) <= 1.08 * FLAT[1]
     assert all(machine.n_rows.values())
@@ -154,7 +154,7 @@ def test_a_cost_model_that_is_wrong_about_riders_does_not_break_the_promise(fact
 
 def test_a_fast_lane_that_is_slower_than_predicted_is_measured_not_blamed_on_riders() -> None:
     machine = Machine(FLAT, lambda rows, riding: 1.3 * on_curve(FLAT)(rows, riding), batch_riders())
-    machine.cost.observe = lambda *_: None  # type: ignore[method-assign]
+    machine.cost.observe = lambda *_: None
     machine.run()
     assert statistics.mean(machine.n_riding[-1_000:]) > 0.9 * 16
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.scheduler.fast_lane import InterferenceBudget
+from core.scheduler.fast_lane import PiggybackScheduler
 from core.values.messages import FinishReason
 from core.values.request import Lane, SamplingParams
 from tests.support.engines import Ledger, open_engine, run, submit
@@ -30,8 +30,7 @@ def engine() -> Iterator[Engine]:
 @pytest.fixture
 def rides_are_free(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Riders add next to nothing to steps that take less than expected, whatever else uses the cores."""
-    monkeypatch.setattr(engine._piggyback, "_cost", CostModel(Calibration({1: 1.0, 64: 1.001})))
-    monkeypatch.setattr(engine._piggyback, "budget", InterferenceBudget())
+    monkeypatch.setattr(engine, "piggyback", PiggybackScheduler(CostModel(Calibration({1: 1.0, 64: 1.001}))))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +81,7 @@ def test_preempted_requests_go_on_where_they_were_beside_drafts(drafting_engine:
 
 @pytest.mark.usefixtures("rides_are_free")
 def test_a_fast_request_runs_beside_batch_requests_that_move_on_and_end(engine: Engine) -> None:
-    ledger, n_rides = Ledger(), engine._piggyback.n_rides
+    ledger = Ledger()
     for index in range(6):
         submit(engine, f"batch {index}", PROMPTS[index % 5], max_tokens=20, lane=Lane.BATCH)
     steps(engine, ledger, 4)
@@ -91,7 +90,7 @@ def test_a_fast_request_runs_beside_batch_requests_that_move_on_and_end(engine: 
     while "fast" not in ledger.ended:
         ledger.add(engine.step())
     assert ledger.n_tokens["fast"] == 200
-    assert engine._piggyback.n_rides > n_rides, "somebody has ridden along"
+    assert engine.piggyback.n_rides, "somebody has ridden along"
     run(engine, ledger)
     assert len(ledger.ended) == 7
 

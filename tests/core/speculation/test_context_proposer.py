@@ -209,8 +209,9 @@ def test_a_gap_or_another_text_begins_anew() -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 40])
-def test_only_the_latest_are_kept(chunk: int) -> None:
-    window, text = HiddenStateWindow(size=8), np.arange(100, 220, dtype=np.int32)
+def test_only_the_latest_are_kept(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.speculation.proposers.context_proposer.LONGEST_WINDOW", 8)
+    window, text = HiddenStateWindow(), np.arange(100, 220, dtype=np.int32)
     for start in range(0, 120, chunk):
         end = min(start + chunk, 120)
         window.take(text[:start], text[start:end], states(*range(start, end)))

@@ -32,7 +32,7 @@ def drafting(**options: Any) -> Iterator[tuple[Engine, DraftModelProposer]]:
 
 def watch(
     monkeypatch: pytest.MonkeyPatch,
-    model: DraftModelProposer,
+    engine: Engine,
     status: Callable[[DecodeStatus], DecodeStatus] = lambda one: one,
 ) -> list[list[int]]:
     """Return a list that will have the sequence of each row of each batch that the draft model decodes.
@@ -43,7 +43,7 @@ def watch(
     decode = Context.decode
 
     def watched(context: Context, batch: Batch) -> DecodeStatus:
-        if context is not model._context:
+        if context is engine.context:
             return decode(context, batch)
         batches.append([batch.c.seq_id[row][0] for row in range(batch.n_tokens)])
         return status(decode(context, batch))
@@ -53,12 +53,12 @@ def watch(
 
 
 def test_each_round_is_one_decode_for_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    with drafting() as (engine, model):
+    with drafting() as (engine, _):
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=60, sampling=ENDLESS)
         for _ in range(4):
             engine.step()
-        batches = watch(monkeypatch, model)
+        batches = watch(monkeypatch, engine)
         n_steps = 6
         for _ in range(n_steps):
             engine.step()
@@ -68,11 +68,11 @@ def test_each_round_is_one_decode_for_all_requests(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_next_turn_goes_on_from_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    with drafting(n_slots=1) as (engine, model):
+    with drafting(n_slots=1) as (engine, _):
         first = engine.vocab.tokenize(FOX).tolist()
         tokens, _ = greedy(engine, tuple(first), max_tokens=30)
         said = [token for token, _ in tokens]
-        batches = watch(monkeypatch, model)
+        batches = watch(monkeypatch, engine)
         more = [7, 8, 9, 10]
         complete(engine, (*first, *said, *more), max_tokens=4, sampling=ENDLESS)
         # The new tokens, the first of this reply, and what the last one ended with unread.
@@ -90,9 +90,9 @@ def test_what_idle_slots_hold_makes_way_for_the_text_that_is_drafted_for(monkeyp
     prompts = [chat(f"Tell me a story about a {animal}. " * 35) for animal in ("fox", "bear", "duck")]
     with open_engine(n_slots=3, n_ctx=512, n_cells=512, speculation="off") as plain:
         wanted = [greedy_tokens(said(plain, prompt), "only") for prompt in prompts]
-    with drafting(n_slots=3, n_ctx=512, n_cells=512) as (engine, model):
+    with drafting(n_slots=3, n_ctx=512, n_cells=512) as (engine, _):
         assert len(engine.vocab.tokenize(prompts[0])) > 256
-        batches = watch(monkeypatch, model)
+        batches = watch(monkeypatch, engine)
         for prompt, expected in zip(prompts, wanted, strict=True):
             ledger = said(engine, prompt)
             assert ledger.ended["only"].receipt.n_drafted > 10
@@ -103,14 +103,14 @@ def test_what_idle_slots_hold_makes_way_for_the_text_that_is_drafted_for(monkeyp
 def test_where_cells_are_for_one_of_two_texts_one_is_drafted_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model shares the cells of what they have in common, the draft model does not."""
     prompts = [chat("Tell me a story about a fox. " * 35 + word) for word in ("Now", "Soon")]
-    with drafting(n_slots=2, n_ctx=512, n_cells=512) as (engine, model):
+    with drafting(n_slots=2, n_ctx=512, n_cells=512) as (engine, _):
         failed: list[DecodeStatus] = []
 
         def noting(status: DecodeStatus) -> DecodeStatus:
             failed.extend([status] * (status is not DecodeStatus.OK))
             return status
 
-        watch(monkeypatch, model, noting)
+        watch(monkeypatch, engine, noting)
         for index, prompt in enumerate(prompts):
             submit(engine, str(index), prompt, max_tokens=60, sampling=ENDLESS)
         ledger = run(engine)
@@ -130,7 +130,7 @@ def test_a_long_prompt_is_read_in_pieces_that_hold_up_no_step(monkeypatch: pytes
         price(engine, {1: 0.010, 2: 0.011, 16: 0.012})
         # Of 512 rows, each at half a millisecond, a third fits into what is left of a tenth of a second.
         model.cost = CostModel(Calibration({1: 0.0005, 512: 0.256}))
-        batches = watch(monkeypatch, model)
+        batches = watch(monkeypatch, engine)
         ledger = both(engine, prompts)
     assert max(len(rows) for rows in batches) * 0.0005 <= 0.1 - 0.010
     n_read = sum(len(rows) >= 16 for rows in batches)
@@ -163,8 +163,8 @@ def test_a_draft_model_that_fails_costs_no_text(monkeypatch: pytest.MonkeyPatch,
         n_decodes += 1
         return DecodeStatus.COMPUTE_FAILED if n_decodes % every == 0 else status
 
-    with drafting() as (engine, model):
-        watch(monkeypatch, model, now_and_then)
+    with drafting() as (engine, _):
+        watch(monkeypatch, engine, now_and_then)
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
         ledger = run(engine)

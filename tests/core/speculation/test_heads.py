@@ -15,14 +15,11 @@ import pytest
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
 from core.llama import heads
-from core.llama.context import DecodeStatus
-from core.llama.heads import StateRows
+from core.llama.context import Batch, Context, DecodeStatus
 from core.loading.load_drafts import why_left_out
-from core.loading.memory_fit import why_no_mtp
+from core.loading.memory_fit import why_no_mtp_here
 from core.scheduler.planner import StepPlan
-from core.scheduler.sequence import Sequence
 from core.speculation.proposers.context_proposer import LONGEST_WINDOW, PRIORS
-from core.speculation.proposers.heads import DFlashProposer
 from core.speculation.proposers.proposer import DraftChain, ProposedToken
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
@@ -78,15 +75,22 @@ def test_a_head_that_knows_fewer_words_drafts_those(tmp_path: Path, kind: str) -
 
 # Cells come by the 256, and beside a text a block needs some.
 @pytest.mark.parametrize(("kind", "length"), [("mtp", 15), ("eagle3", 15), ("dflash", 22)])
-def test_of_what_idle_slots_hold_the_oldest_makes_way(kind: str, length: int) -> None:
+def test_of_what_idle_slots_hold_the_oldest_makes_way(kind: str, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The head has cells for three of these conversations."""
+    used, decode = set(), Context.decode
+
+    def noting(context: Context, *batch: Any, **options: Any) -> DecodeStatus:
+        used.add(context)
+        return decode(context, *batch, **options)
+
+    monkeypatch.setattr(Context, "decode", noting)
     with use(random_head(kind), n_cells=512, draft_depth=3) as engine:
         for animal in ("fox", "bear", "duck", "owl"):
             prompt = chat(f"Tell me a story about a {animal}. " * length)
             assert complete(engine, prompt, max_tokens=20, sampling=ENDLESS)[1].receipt.n_drafted > 10
-        head = head_of(engine)
-        held = [len(tokens) for tokens in head._held]
-        assert sum(held) < head._context.n_cells
+        (own,) = used - {engine.context}
+        held = [own.last_position(slot) + 1 for slot in range(4)]
+        assert sum(held) < own.n_cells
     assert [size > 128 for size in held] == [False, True, True, True]
 
 
@@ -144,11 +148,14 @@ def test_a_dflash_head_reads_what_the_target_makes_of_the_text(tmp_path: Path) -
 
 def test_after_a_block_that_failed_others_are_right() -> None:
     with use(counting("dflash", step=0), n_slots=3, draft_depth=5) as engine:
-        context = head_of(engine)._context
-        decode, n_calls = context.decode, itertools.count(1)
+        decode, n_calls = Context.decode, itertools.count(1)
+
+        def broken(context: Context, batch: Any, **options: Any) -> DecodeStatus:
+            is_broken = context is not engine.context and next(n_calls) in (4, 7)
+            return DecodeStatus.COMPUTE_FAILED if is_broken else decode(context, batch, **options)
+
         with pytest.MonkeyPatch.context() as patch:
-            broken = DecodeStatus.COMPUTE_FAILED
-            patch.setattr(context, "decode", lambda batch: broken if next(n_calls) in (4, 7) else decode(batch))
+            patch.setattr(Context, "decode", broken)
             for index in range(3):
                 submit(engine, str(index), (*COUNTING, 600 + index), max_tokens=200, sampling=ENDLESS)
             ledger = run(engine)
@@ -159,15 +166,15 @@ def test_after_a_block_that_failed_others_are_right() -> None:
 
 
 def test_a_block_is_evaluated_once_for_all_its_tokens_and_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = []
-    evaluate = DFlashProposer._evaluate
-
-    def counted(head: DFlashProposer, sequences: list[Sequence], anchors: list[int]) -> list[StateRows]:
-        sizes.append(len(sequences))
-        return evaluate(head, sequences, anchors)
-
-    monkeypatch.setattr(DFlashProposer, "_evaluate", counted)
+    sizes, decode = [], Context.decode
     with use(counting("dflash", step=0), n_slots=9, draft_depth=5) as engine:
+
+        def counted(context: Context, batch: Any, **options: Any) -> DecodeStatus:
+            if context is not engine.context and isinstance(batch, Batch):
+                sizes.append(len({batch.c.seq_id[row][0] for row in range(batch.n_tokens)}))
+            return decode(context, batch, **options)
+
+        monkeypatch.setattr(Context, "decode", counted)
         for index in range(9):
             submit(engine, str(index), (*COUNTING, 600 + index), max_tokens=30, sampling=ENDLESS)
         ledger = run(engine)
@@ -337,10 +344,10 @@ def test_a_head_is_no_model() -> None:
 
 def test_heads_whose_weights_are_left_out_are_not_asked_for() -> None:
     facts = read_model(counting("mtp").path)
-    assert why_no_mtp(facts) is None
-    assert "no prediction heads" in (why_no_mtp(replace(facts, n_mtp_layers=0)) or "")
-    assert "architecture llama" in (why_no_mtp(replace(facts, architecture="llama")) or "")
-    assert "carries 3 prediction heads" in (why_no_mtp(replace(facts, n_mtp_layers=3)) or "")
+    assert why_no_mtp_here(facts) is None
+    assert "no prediction heads" in (why_no_mtp_here(replace(facts, n_mtp_layers=0)) or "")
+    assert "architecture llama" in (why_no_mtp_here(replace(facts, architecture="llama")) or "")
+    assert "carries 3 prediction heads" in (why_no_mtp_here(replace(facts, n_mtp_layers=3)) or "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -420,7 +427,7 @@ def test_side_by_side_requests_of_a_hybrid_all_draft_equally_many_or_none(archit
             drafted.append([len(share.draft) for share in todo])
             return decode(todo, events)
 
-        engine.runner.run = noting  # type: ignore[method-assign]
+        engine.runner.run = noting
         for index in range(3):
             submit(
                 engine, str(index), tuple(range(500 + 300 * index, 520 + 300 * index)), max_tokens=60, sampling=ENDLESS
@@ -434,7 +441,7 @@ def test_side_by_side_requests_of_a_hybrid_all_draft_equally_many_or_none(archit
 
 def test_of_hybrids_only_what_llama_cpp_cannot_run_is_refused() -> None:
     facts = {architecture: read_model(hybrid(architecture).path) for architecture in HYBRIDS}
-    assert {architecture: why_no_mtp(each) for architecture, each in facts.items()} == dict.fromkeys(HYBRIDS)
+    assert {architecture: why_no_mtp_here(each) for architecture, each in facts.items()} == dict.fromkeys(HYBRIDS)
     assert all(each.state_elements for each in facts.values())
-    reason = why_no_mtp(replace(facts["qwen35"], architecture="glm5-next"))
+    reason = why_no_mtp_here(replace(facts["qwen35"], architecture="glm5-next"))
     assert reason == "llama.cpp has no graph for the prediction heads of the architecture glm5-next."

@@ -16,6 +16,7 @@ import pytest
 from models.catalog.catalog import Catalog
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import DownloadOptions, DownloadPhase
+from models.download.ranges import RangeRequests
 from models.download.transfer import Transfer
 from models.files import disk
 from models.files.errors import (
@@ -29,6 +30,7 @@ from models.files.errors import (
     UnsafeName,
     WrongContent,
 )
+from models.files.integrity import hasher
 from models.files.provenance import is_verified, read_record
 from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, RateLimited, RevisionNotFound
 from tests.support.disks import fill_up, make_read_only, small_disk
@@ -154,7 +156,7 @@ def test_an_error_that_nobody_foresaw_ends_the_download_at_once(pull, monkeypatc
     def broken(*_) -> None:
         raise ZeroDivisionError("of a worker")
 
-    monkeypatch.setattr(Transfer, "_stream", broken)
+    monkeypatch.setattr(RangeRequests, "open", broken)
     with pytest.raises(ZeroDivisionError, match="of a worker"):
         pull(patience=60)
 
@@ -234,9 +236,18 @@ class TestStoppedAndResumed:
         assert [name for name in files_in(folder / ".partial") if not name.endswith(".lock")] == []
 
     def test_the_check_of_the_whole_can_be_stopped_too(self, hub, server, folder, monkeypatch):
-        monkeypatch.setattr("models.download.transfer._TICK", 0.0)  # a step of the check for each piece
-        check = Transfer._hash_ready
-        monkeypatch.setattr(Transfer, "_hash_ready", lambda self: (time.sleep(0.02), check(self)))
+        class SlowHash:
+            def __init__(self, *about):
+                self.hash = hasher(*about)
+
+            def update(self, raw):
+                time.sleep(0.02)
+                self.hash.update(raw)
+
+            def hexdigest(self):
+                return self.hash.hexdigest()
+
+        monkeypatch.setattr("models.download.transfer.hasher", SlowHash)
         server.add(REPO, {FILE: CONTENT})
         download = ModelDownload(hub, DownloadRequest(REPO), folder, OPTIONS)
 
@@ -426,7 +437,7 @@ class TestDisk:
         monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 500_003, 500_003))
         with pytest.raises(NoSpace, match=r"2\.0 MB are needed .* 500 KB are free: 1\.5 MB are missing") as caught:
             pull()
-        assert caught.value.needed == len(CONTENT)
+        assert caught.value.args[0].facts["needed"] == len(CONTENT)
         assert server.content_requests() == []
 
     def test_a_disk_that_becomes_full_keeps_what_is_there(self, pull, server, folder, monkeypatch):

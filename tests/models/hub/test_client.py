@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-from models.hub import session
 from models.hub.client import Search
 from models.hub.errors import (
     BadHubSetting,
@@ -244,9 +243,11 @@ class _Through(socketserver.StreamRequestHandler):
 @pytest.fixture
 def anew():
     """Let the library's one session be made anew, as in a process of its own."""
-    session._opened_for = session._UNOPENED
+    from huggingface_hub import close_session
+
+    close_session()
     yield
-    session._opened_for = session._UNOPENED
+    close_session()
 
 
 @pytest.mark.parametrize("way", ["set", "ALL_PROXY"])

@@ -6,7 +6,7 @@ import pytest
 
 from models.hub.repository import (
     FileRole,
-    RemoteFile,
+    HubFile,
     choose,
     group,
     parsed_name,
@@ -16,8 +16,8 @@ from models.hub.repository import (
 )
 
 
-def files(*paths: str) -> list[RemoteFile]:
-    return [RemoteFile(path, 100 + len(path), "sha256:" + "0" * 64) for path in paths]
+def files(*paths: str) -> list[HubFile]:
+    return [HubFile(path, 100 + len(path), "sha256:" + "0" * 64) for path in paths]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from models.hub.settings import (
 class Kept(KeyringBackend):
     """A keyring in memory."""
 
-    priority = 1  # type: ignore[assignment]
+    priority = 1
 
     def __init__(self):
         self.kept = {}

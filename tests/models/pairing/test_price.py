@@ -25,7 +25,7 @@ from models.pairing.gain import (
     NOTHING_JUDGED,
     AcceptanceCounts,
     ProposerKind,
-    corrected,
+    corrected_gain,
     expected_acceptance,
     learnt,
     predict,
@@ -153,8 +153,8 @@ def test_what_was_judged_here_takes_the_place_of_what_was_published():
 
 
 def test_predictions_learn_slowly_from_what_was_measured():
-    assert corrected(1.5, []) == 1.5
-    once, often = corrected(1.5, [(1.4, 1.0)]), corrected(1.5, [(1.4, 1.0)] * 8)
+    assert corrected_gain(1.5, []) == 1.5
+    once, often = corrected_gain(1.5, [(1.4, 1.0)]), corrected_gain(1.5, [(1.4, 1.0)] * 8)
     assert 1.0 < often < once < 1.5
-    assert corrected(1.1, [(2.0, 0.5)] * 50) == 1.0
-    assert corrected(1.5, [(1.0, 1.2)] * 4) > 1.5
+    assert corrected_gain(1.1, [(2.0, 0.5)] * 50) == 1.0
+    assert corrected_gain(1.5, [(1.0, 1.2)] * 4) > 1.5

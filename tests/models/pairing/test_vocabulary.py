@@ -9,7 +9,7 @@ import pytest
 
 from models.gguf.errors import GgufError
 from models.gguf.header import read_header
-from models.pairing.vocabulary import FileVocabulary, why_not, why_not_files
+from models.pairing.vocabulary import FileVocabulary, why_not_files, why_vocabularies_differ
 from tests.support.pair_files import other_words
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
@@ -68,7 +68,7 @@ def test_files_are_compared_by_their_tokens(tmp_path: Path):
     ],
 )
 def test_what_differs_is_said_with_both_texts(draft, words):
-    reason = why_not(Words(), draft)
+    reason = why_vocabularies_differ(Words(), draft)
     assert reason is None if words is None else words in (reason or "")
 
 

@@ -21,7 +21,7 @@ from ui.chat.attachments.passages import by_vectors, by_words
 from ui.chat.attachments.read_file import MOST_LETTERS, PART, Unreadable, read
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.storage.store import ChatStore
-from ui.client.attachments import Attachment, Choice, Part, content_of, from_json, spans, to_json
+from ui.client.attachments import Attachment, Part, SentParts, content_of, from_json, spans, to_json
 from ui.client.chat_records import Message, Status
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.window.main_window import MainWindow
@@ -158,7 +158,7 @@ PAGES = Attachment("a.pdf", 9, tuple(Part(f"page {n}", f"Page {n} tells. ") for 
 
 
 def test_a_choice_of_pages_is_sent_with_their_names_and_survives_as_json() -> None:
-    chosen = Attachment("a.pdf", 9, PAGES.parts, choice=Choice.PAGES, sent=(0, 2, 3), n_tokens=50)
+    chosen = Attachment("a.pdf", 9, PAGES.parts, choice=SentParts.PAGES, sent=(0, 2, 3), n_tokens=50)
     words = '<file name="a.pdf" shown="page 1, 3 of 4">\n[page 1]\nPage 1 tells.\n[page 3]\nPage 3 tells. Page 3 tells.'
     assert chosen.text() == f"{words}\n</file>"
     assert chosen.tokens == 30
@@ -311,7 +311,7 @@ def test_of_a_file_that_does_not_fit_passages_are_sent(
     assert "sleeps under the old oak" in str(last_question(server))
     assert len(str(last_question(server))) < 4_000
     (one,) = asked.attachments
-    assert one.choice is (Choice.BY_MEANING if has_embedder else Choice.BY_WORDS)
+    assert one.choice is (SentParts.BY_MEANING if has_embedder else SentParts.BY_WORDS)
     assert bool(server.embedded) is has_embedder
 
 
@@ -384,7 +384,7 @@ def test_an_image_goes_to_a_model_that_sees_and_to_no_other(qtbot, watched: Main
     watched.show_page("chat")
     assert composer.shelf.problem.text() == ""
     asked = send(qtbot, watched, "What is this?")
-    first, second = last_question(server)  # type: ignore[misc]
+    first, second = last_question(server)
     assert first["image_url"]["url"].startswith("data:image/png;base64,")
     assert second == {"type": "text", "text": "What is this?"}
     view = watched.page.transcript.view_of(asked.id)

@@ -45,7 +45,7 @@ def test_two_chats_stream_at_once_each_with_its_own_model(qtbot, wide: MainWindo
     right.choose_model("ember-draft-q8_0")
     right.composer.set_text("right")
     QTest.keyClick(right.composer.field, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: all(page.pane.current.live_ttft is not None for page in (left, right)))
+    qtbot.waitUntil(lambda: all(page.pane.current.running.ttft is not None for page in (left, right)))
     assert wide.desk.running == {left.pane.current.chat.id, right.pane.current.chat.id}
     assert {one.get("model") for one in server.requests[-2:]} == {None, "ember-draft-q8_0"}
     assert server.loads == []  # the left chat keeps its model

@@ -10,7 +10,7 @@ import pytest
 
 import ui.chat.storage.chat_archive as archive_module
 import ui.chat.storage.store as store_module
-from ui.chat.storage.chat_archive import ChatArchive, reason
+from ui.chat.storage.chat_archive import ChatArchive, disk_reason
 from ui.chat.storage.store import ChatStore
 from ui.client.chat_records import Chat, Message, Role
 
@@ -151,7 +151,7 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
     desk.archive.save_chat(Chat(2, "Wolves", 1, 1))
     answers: list[object] = []
     desk.archive.ask(lambda store: 1 // 0, answers.append, 7)
-    assert [chat.title for chat in desk.ask(ChatStore.chats)] == ["Wolves"]  # type: ignore[attr-defined]
+    assert [chat.title for chat in desk.ask(ChatStore.chats)] == ["Wolves"]
     assert answers == [7]
     assert [str(problem).partition("(")[0] for problem in desk.problems] == [
         "Something could not be saved ",
@@ -170,4 +170,4 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
     ],
 )
 def test_a_disk_error_becomes_a_sentence(error: Exception, words: str) -> None:
-    assert words in reason(error)
+    assert words in disk_reason(error)

@@ -58,7 +58,7 @@ def test_a_chat_goes_on_in_another_one_with_a_summary(qtbot, ready: MainWindow, 
     ready.desk.open(first)
     qtbot.waitUntil(lambda: ready.desk.current.chat.id == first)
     server.pieces = ["We said ", "hello."]
-    ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()  # type: ignore[attr-defined]
+    ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()
     qtbot.waitUntil(lambda: ready.desk.current.chat.id != first)
     assert ready.page.composer.text == f"{INTRO}\n\nWe said hello.\n\nA question that waits."
     assert [one["content"] for one in server.requests[-1]["messages"]] == ["Say hello", "Hello there.", ASK]
@@ -72,7 +72,7 @@ def test_without_a_summary_it_says_why(qtbot, ready: MainWindow, server: FakeSer
     ready.desk.current.send("Say hello")
     qtbot.waitUntil(lambda: not ready.desk.current.is_running)
     server.error = (503, {"error": {"message": "The engine died.", "code": "engine_died"}})
-    ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()  # type: ignore[attr-defined]
+    ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()
     qtbot.waitUntil(lambda: ready.page.fit.banner.text == "There is no summary: The engine died.")
 
 

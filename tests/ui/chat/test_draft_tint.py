@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextDocument
 
-from tests.support.chat_window import ask, reply_view
+from tests.support.chat_window import ask, copied_code, reply_view
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.markdown.draft_tint import DraftTint
 from ui.chat.messages.assistant_message import AssistantMessage
@@ -71,7 +71,7 @@ def test_drafted_words_are_tinted_while_they_come_and_kept(qtbot, window: MainWi
     assert drafting.requests[-1]["drafted_spans"] is True
     expected = "quickruns= 1print(x)"
     assert tinted(view.view.document()).replace(" ", "") == expected.replace(" ", "")
-    assert view.view.code_of(0) == "x = 1\nprint(x)"
+    assert copied_code(qtbot, view.view) == "x = 1\nprint(x)"
     chat = window.desk.current.chat.id
     window.desk.new_chat()
     window.desk.open(chat)
@@ -85,4 +85,4 @@ def test_drafted_words_are_tinted_while_they_come_and_kept(qtbot, window: MainWi
     qtbot.waitUntil(lambda: card.width() <= window.page.transcript.viewport().width())
     card.tint.click()
     assert tinted(reply_view(window).view.document()) == ""
-    assert reply_view(window).view.code_of(0) == "x = 1\nprint(x)"
+    assert copied_code(qtbot, reply_view(window).view) == "x = 1\nprint(x)"

@@ -12,7 +12,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 
 from ui.chat.exchange.exchange import Exchange
-from ui.chat.exchange.found_chat import UnknownFile, milliseconds
+from ui.chat.exchange.found_chat import UnknownFile, epoch_milliseconds
 from ui.chat.exchange.read_chats import read
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids
@@ -267,8 +267,8 @@ def test_a_damaged_chat_or_impossible_numbers_leave_the_others(exchange: Exchang
 
 
 def test_times_are_read_in_any_unit() -> None:
-    assert {milliseconds(1_700_000_000.0 * factor) for factor in (1, 1e3, 1e6, 1e9)} == {1_700_000_000_000}
-    assert milliseconds("soon") == milliseconds(-1) == milliseconds(True) == 0
+    assert {epoch_milliseconds(1_700_000_000.0 * factor) for factor in (1, 1e3, 1e6, 1e9)} == {1_700_000_000_000}
+    assert epoch_milliseconds("soon") == epoch_milliseconds(-1) == epoch_milliseconds(True) == 0
 
 
 OURS = Chat(1, "Foxes: a/b", 5, 10, ChatSettings(model="ember", system_prompt="Be brief."), 13)

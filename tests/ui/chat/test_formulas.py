@@ -6,6 +6,7 @@ import pytest
 from markdown_it.token import Token
 from PySide6.QtGui import QTextCursor
 
+from tests.support.chat_window import copied_code
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.markdown.formula_drawing import draw
 from ui.chat.markdown.formulas import REPLACEMENT
@@ -103,4 +104,4 @@ def test_a_wide_formula_is_made_smaller_and_a_diagram_is_text(qtbot, window: Mai
     server.pieces = ["```mermaid\ngraph LR\n  a --> b\n```\n"]
     view = reply(qtbot, window)
     assert view.toPlainText().strip().startswith("mermaid  ·  a diagram as text")
-    assert view.code_of(0) == "graph LR\n  a --> b"
+    assert copied_code(qtbot, view) == "graph LR\n  a --> b"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtGui import QGuiApplication, QTextFrame, QTextTable
 
+from tests.support.chat_window import copied_code
 from ui.chat.markdown.code_colours import CodeColours
 from ui.chat.markdown.formulas import Formulas
 from ui.chat.markdown.markdown import Markdown
@@ -143,7 +144,7 @@ def test_a_code_block_is_copied_without_its_label(qtbot, make_view) -> None:
     view = make_view()
     view.set_text(TEXT)
     qtbot.waitUntil(lambda: len(view.copy_buttons) == 3)
-    assert view.code_of(0) == "echo hi"
+    assert copied_code(qtbot, view) == "echo hi"
     view.copy_buttons[1].click()
     assert QGuiApplication.clipboard().text() == "def f(n: int) -> int:\n    return n  # 🦊"
     assert view.copy_buttons[1].text() == "Copied"

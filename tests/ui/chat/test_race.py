@@ -34,8 +34,8 @@ def race(qtbot, window: MainWindow, server: FakeServer) -> RaceDialog:
     window.desk.current.send("Say\nhello")
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
-    view.receipt.click()  # type: ignore[union-attr]
-    view.receipt_card.race.click()  # type: ignore[union-attr]
+    view.receipt.click()
+    view.receipt_card.race.click()
     dialog = window.findChild(RaceDialog)
     assert dialog is not None
     return dialog

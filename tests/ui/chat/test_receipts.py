@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ui.chat.messages.receipts import phases, problem_of, receipt, receipt_facts, what_would_help, why_this_fast
+from ui.chat.messages.receipts import failure_of, phases, receipt, receipt_facts, what_would_help, why_this_fast
 from ui.client.chat_records import Message, Role, Status, Timings
 
 
 def ended(**more: object) -> Message:
-    return Message(1, 1, None, Role.ASSISTANT, "x", 0, **more)  # type: ignore[arg-type]
+    return Message(1, 1, None, Role.ASSISTANT, "x", 0, **more)
 
 
 def test_the_receipt_tells_how_a_reply_went() -> None:
@@ -32,10 +32,10 @@ def test_the_receipt_tells_how_a_reply_went() -> None:
 def test_why_there_is_no_reply_stays_true_later() -> None:
     died = "The engine was killed while it was answering. It is being restarted: please send the request again."
     failed = ended(status=Status.FAILED, problem=died, finish_reason="engine_died")
-    assert problem_of(failed) == "The engine was killed while it was answering."
+    assert failure_of(failed) == "The engine was killed while it was answering."
     other = ended(status=Status.FAILED, problem="No disk. Free some space.")
-    assert problem_of(other) == "No disk. Free some space."
-    assert problem_of(ended()) is None
+    assert failure_of(other) == "No disk. Free some space."
+    assert failure_of(ended()) is None
 
 
 def test_what_drafts_brought_is_said_once_it_is_known_and_can_be() -> None:

@@ -180,7 +180,7 @@ def test_what_a_reply_was_is_kept(tmp_path: Path) -> None:
     kept = Message(2, 1, None, Role.ASSISTANT, "x", 1, timings=timings, speed=Speed.DEEP, answered_by="small")
     store.save_message(kept)
     assert store.messages(1) == [kept]
-    assert store.chat(1).settings.speed is Speed.SPARK  # type: ignore[union-attr]
+    assert store.chat(1).settings.speed is Speed.SPARK
     store.close()
     assert [fitting(DeepProgress, found) for found in (None, [], {}, {"stage": 3})] == [None] * 4
     unknown = ('{"speed": "warp"}', '{"speed": 3}', "{}")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ui.chat.storage.search_hit import places
+from ui.chat.storage.search_hit import hit_spans
 from ui.chat.storage.store import MIGRATIONS, NEW_CHAT, ChatStore, StoreDamaged, match_expression
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
 from ui.client.speeds import Speed
@@ -27,7 +27,7 @@ def a_chat(number: int = 1, title: str = "Foxes", updated_ms: int = 10) -> Chat:
 
 
 def said(number: int, text: str, chat: int = 1, parent: int | None = None, **more: object) -> Message:
-    return Message(number, chat, parent, Role.USER, text, created_ms=5, **more)  # type: ignore[arg-type]
+    return Message(number, chat, parent, Role.USER, text, created_ms=5, **more)
 
 
 @pytest.fixture
@@ -138,8 +138,8 @@ def test_search_finds_what_has_no_spaces_around_it(store: ChatStore) -> None:
         assert [chat.id for chat in store.search(words)] == [1], words
     assert "世界" in store.search("世界")[0].snippet
     assert store.search("世界 犬") == []
-    assert places("a🦊世界", "世界 🦊") == [(1, 3), (3, 5)]
-    assert places("unworldly world", "world") == [(10, 15)]
+    assert hit_spans("a🦊世界", "世界 🦊") == [(1, 3), (3, 5)]
+    assert hit_spans("unworldly world", "world") == [(10, 15)]
 
 
 def test_broken_pages_are_said_to_be_damaged(tmp_path: Path) -> None:

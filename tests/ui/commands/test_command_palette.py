@@ -149,8 +149,8 @@ def test_every_key_is_listed_once(qtbot, window: MainWindow) -> None:
 def test_ctrl_f_searches_the_page_that_is_shown(qtbot, window: MainWindow) -> None:
     fields = {
         "chat": lambda: window.history.search,
-        "settings": lambda: window.settings.search,  # type: ignore[union-attr]
-        "library": lambda: window.library.models.filter,  # type: ignore[union-attr]
+        "settings": lambda: window.settings.search,
+        "library": lambda: window.library.models.filter,
     }
     for page, field in fields.items():
         window.show_page(page)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMessageBox
 
-from app.client.discovery import announce
+from app.client.discovery import enlist
 from app.client.server_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import Downloaded, DownloadPhase, DownloadProgress
@@ -76,7 +76,7 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     # A server that writes replies keeps the machine from being measured, so that the test need not wait for that.
     busy = FakeServer()
     busy.n_active = 1
-    announce(host="127.0.0.1", port=int(busy.url.rpartition(":")[2]), api_key=None, model=None)
+    enlist(host="127.0.0.1", port=int(busy.url.rpartition(":")[2]), api_key=None, model=None)
     details.machine.measure.click()
     assert details.machine.measure.text() == "Stop measuring"
     assert details.machine.bar.isVisible()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.client.discovery import announce
+from app.client.discovery import enlist
 from models.catalog.catalog import STARTER_FOLDER
 from models.library import requests as ask
 from models.library.values import Choosing
@@ -86,7 +86,7 @@ def test_a_pair_is_tested_by_one_click_once_replies_have_ended_and_another_can_b
     paired(qtbot, page, EMBER)
     card = page.models.details.partners
     server.n_active = 1
-    announce(host="127.0.0.1", port=int(server.url.rpartition(":")[2]), api_key=None, model=None)
+    enlist(host="127.0.0.1", port=int(server.url.rpartition(":")[2]), api_key=None, model=None)
     card.test.click()
     assert card.bar.isVisible()
     assert card.test.text() == "Stop the test"
@@ -114,7 +114,7 @@ def test_a_test_whose_library_dies_says_so(
     paired(qtbot, page, EMBER)
     card = page.models.details.partners
     server.n_active = 1
-    announce(host="127.0.0.1", port=int(server.url.rpartition(":")[2]), api_key=None, model=None)
+    enlist(host="127.0.0.1", port=int(server.url.rpartition(":")[2]), api_key=None, model=None)
     card.test.click()
     qtbot.waitUntil(card.wait.isVisible)
     library_server.process.kill()

@@ -228,7 +228,10 @@ def test_many_buttons_stand_below_the_words_where_it_is_narrow(qtbot) -> None:
     rows.show()
     view = rows.rows["1"]
     first = view.buttons[OPEN_CHAT]
-    beside = lambda: first.mapTo(rows, QPoint(0, 0)).y() < view.line.mapTo(rows, QPoint(0, 0)).y()  # noqa: E731
+
+    def beside() -> bool:
+        return first.mapTo(rows, QPoint(0, 0)).y() < view.line.mapTo(rows, QPoint(0, 0)).y()
+
     qtbot.waitUntil(beside)
     rows.resize(420, 200)
     qtbot.waitUntil(lambda: not beside())

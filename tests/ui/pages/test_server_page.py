@@ -28,10 +28,10 @@ from ui.window.main_window import MainWindow
 
 TO = Address("http://127.0.0.1:8642", 'slip-"key"', "ember-q8_0", 1_024)
 READERS = {
-    "json": json.loads,
-    "yaml": yaml.safe_load,
-    "toml": tomllib.loads,
-    "python": lambda text: compile(text, "snippet", "exec").co_consts,
+    "Continue": yaml.safe_load,
+    "aider": yaml.safe_load,
+    "codex": tomllib.loads,
+    **dict.fromkeys(("Python: openai", "Python: anthropic"), lambda text: compile(text, "snippet", "exec").co_consts),
 }
 
 
@@ -80,7 +80,7 @@ def models(view: ConnectView) -> int:
 
 @pytest.mark.parametrize("snippet", snippets(TO), ids=lambda snippet: snippet.client)
 def test_what_is_copied_can_be_read_and_names_server_and_model(snippet: Snippet) -> None:
-    found = str(READERS[snippet.syntax](snippet.text))
+    found = str(READERS.get(snippet.client, json.loads)(snippet.text))
     assert TO.url in found
     assert TO.model in found
     assert TO.key in found or "key" in snippet.place  # some take it in a dialog

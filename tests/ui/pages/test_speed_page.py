@@ -119,7 +119,7 @@ def test_of_a_line_that_has_not_moved_its_end_is_painted(qtbot) -> None:
     class Watched(LinePlot):
         painted: list[QRect]
 
-        def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
             self.painted.append(event.rect())
             super().paintEvent(event)
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
 
 from models.formatting.figures import size as bytes_in_words
-from ui.client.attachments import FOUND, Attachment, Choice, spans
+from ui.client.attachments import FOUND, Attachment, SentParts, spans
 from ui.language import tr
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
@@ -25,7 +25,7 @@ def facts(attachment: Attachment) -> str:
     if not attachment.image:
         about = "" if attachment.is_counted and attachment.sent is None else tr("about ")
         words.append(tr("{about}{tokens:,} tokens", about=about, tokens=attachment.tokens))
-    if attachment.choice is Choice.PASSAGES:
+    if attachment.choice is SentParts.PASSAGES:
         words[-1] = tr("passages that fit")
     elif attachment.sent is not None:
         words.append(short(spans(attachment.sent_labels), NAME))
@@ -42,14 +42,14 @@ def how_chosen(attachment: Attachment) -> str:
     """Return in a sentence what of the file is sent."""
     if attachment.image:
         return tr("Sent as an image.")
-    if attachment.choice is Choice.PASSAGES:
+    if attachment.choice is SentParts.PASSAGES:
         return tr("When you send, the passages that fit your question are chosen.")
     if attachment.sent is None:
         return tr("Sent whole.")
     how = {
-        Choice.PAGES: tr("You chose"),
-        Choice.BY_WORDS: tr("Chosen by the words of the question:"),
-        Choice.BY_MEANING: tr("Chosen by meaning:"),
+        SentParts.PAGES: tr("You chose"),
+        SentParts.BY_WORDS: tr("Chosen by the words of the question:"),
+        SentParts.BY_MEANING: tr("Chosen by meaning:"),
     }.get(attachment.choice, tr("Sent:"))
     n_all = len(attachment.labels)
     return tr(
@@ -121,7 +121,7 @@ class Chip(Dressed, QFrame):
         return menu
 
     def _check(self, actions: list[QAction]) -> None:
-        choice = self.attachment.choice if self.attachment is not None else Choice.ALL
-        chosen = 2 if choice in FOUND else 1 if choice is Choice.PAGES else 0
+        choice = self.attachment.choice if self.attachment is not None else SentParts.ALL
+        chosen = 2 if choice in FOUND else 1 if choice is SentParts.PAGES else 0
         for at, action in enumerate(actions):
             action.setChecked(at == chosen)

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from ui.chat.attachments.passages import Place, by_vectors, by_words, places_of, text_at, with_best
 from ui.client.api import Api
-from ui.client.attachments import Attachment, Choice
+from ui.client.attachments import Attachment, SentParts
 
 MOST_VECTORS = 256  # passages that get vectors: those with the best words; more would take minutes on a processor
 AT_ONCE = 16  # texts in one request
@@ -50,7 +50,7 @@ class PassageFinder(QObject):
             return
         run.by_words, run.asked = ranking, ranking[:MOST_VECTORS]
         if run.embedder is None:
-            self._end(run, ranking, Choice.BY_WORDS)
+            self._end(run, ranking, SentParts.BY_WORDS)
         else:
             run.texts = [run.question, *(text_at(run.attachments, place) for place in run.asked)]
             self._embed(run)
@@ -61,18 +61,18 @@ class PassageFinder(QObject):
         if at < len(run.texts):
             self._api.embed(
                 run.embedder or "", run.texts[at : at + AT_ONCE], partial(self._on_vectors, run),
-                lambda problem: self._end(run, run.by_words, Choice.BY_WORDS),
+                lambda problem: self._end(run, run.by_words, SentParts.BY_WORDS),
             )  # fmt: skip
             return
         order = by_vectors(run.vectors[0], run.vectors[1:])
-        self._end(run, [run.asked[at] for at in order], Choice.BY_MEANING)
+        self._end(run, [run.asked[at] for at in order], SentParts.BY_MEANING)
 
     def _on_vectors(self, run: _Run, vectors: list[list[float]]) -> None:
         if self._run is run:
             run.vectors += vectors
             self._embed(run)
 
-    def _end(self, run: _Run, ranking: list[Place], choice: Choice) -> None:
+    def _end(self, run: _Run, ranking: list[Place], choice: SentParts) -> None:
         if self._run is run:
             self._run = None
             self.found.emit(with_best(run.attachments, ranking, run.n_tokens, choice))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ui.chat.storage.search_hit import SPACELESS
-from ui.client.attachments import FOUND, Attachment, Choice
+from ui.client.attachments import FOUND, Attachment, SentParts
 
 _WORDS = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+")
 # The usual parameters of BM25 (Robertson and Zaragoza, 2009): how soon repeated words stop to count, how much length.
@@ -55,7 +55,7 @@ def by_vectors(question: Sequence[float], vectors: Sequence[Sequence[float]]) ->
 
 
 def with_best(
-    attachments: Sequence[Attachment], ranking: Sequence[Place], n_tokens: int, choice: Choice
+    attachments: Sequence[Attachment], ranking: Sequence[Place], n_tokens: int, choice: SentParts
 ) -> tuple[Attachment, ...]:
     """Return the files with the first parts of the ranking that fit into ``n_tokens``; at least the first one."""
     kept: dict[int, list[int]] = {number: [] for number, _ in ranking}

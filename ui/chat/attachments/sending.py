@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from ui.chat.attachments.passage_finder import PassageFinder
 from ui.client.api import Api
-from ui.client.attachments import FOUND, Attachment, Choice
+from ui.client.attachments import FOUND, Attachment, SentParts
 
 Ready = Callable[[tuple[Attachment, ...]], object]
 
@@ -64,4 +64,4 @@ class Sending(QObject):
 
 def files_that_count(files: Sequence[Attachment]) -> tuple[Attachment, ...]:
     """Return the files whose tokens are known before they are sent: passages are chosen so that they fit."""
-    return tuple(one for one in files if one.choice is not Choice.PASSAGES)
+    return tuple(one for one in files if one.choice is not SentParts.PASSAGES)

@@ -16,7 +16,7 @@ from models.formatting.system_error import system_reason
 from ui.chat.attachments.chip import Chip
 from ui.chat.attachments.file_reading import FileReading
 from ui.chat.attachments.pages_dialog import PagesDialog
-from ui.client.attachments import Attachment, Choice
+from ui.client.attachments import Attachment, SentParts
 from ui.language import tr
 from ui.theme.colours import Dressed
 from ui.theme.layouts import fill
@@ -169,7 +169,7 @@ class Shelf(Dressed, QWidget):
         """Ask which pages of a file are sent."""
         if chip.attachment is not None:
             dialog = PagesDialog(chip.attachment, self.window())
-            dialog.chosen.connect(lambda sent: self._choose(chip, Choice.PAGES, sent))
+            dialog.chosen.connect(lambda sent: self._choose(chip, SentParts.PAGES, sent))
             dialog.open()
 
     def count_again(self) -> None:
@@ -192,9 +192,9 @@ class Shelf(Dressed, QWidget):
         chip = Chip(name)
         self._chips[chip] = None
         chip.removed.connect(lambda: self._on_removed(chip))
-        chip.whole_wanted.connect(lambda: self._choose(chip, Choice.ALL, None))
+        chip.whole_wanted.connect(lambda: self._choose(chip, SentParts.ALL, None))
         chip.pages_wanted.connect(lambda: self.choose_pages(chip))
-        chip.passages_wanted.connect(lambda: self._choose(chip, Choice.PASSAGES, None))
+        chip.passages_wanted.connect(lambda: self._choose(chip, SentParts.PASSAGES, None))
         self._flow.addWidget(chip)
         return chip
 
@@ -233,7 +233,7 @@ class Shelf(Dressed, QWidget):
         chip.hide()
         chip.deleteLater()
 
-    def _choose(self, chip: Chip, choice: Choice, sent: tuple[int, ...] | None) -> None:
+    def _choose(self, chip: Chip, choice: SentParts, sent: tuple[int, ...] | None) -> None:
         if chip.attachment is not None:
             chip.show_attachment(replace(chip.attachment, choice=choice, sent=sent))
             self.changed.emit()

@@ -43,7 +43,7 @@ class FoundChat:
     whole: dict[str, Any] | None = None  # of our own file: all of it
 
 
-def milliseconds(time: object) -> int:
+def epoch_milliseconds(time: object) -> int:
     """Return a time in seconds, milli-, micro- or nanoseconds since 1970, as programs write it, in milliseconds."""
     if not isinstance(time, int | float) or isinstance(time, bool) or not 0 < time < 1e20:
         return 0
@@ -52,6 +52,6 @@ def milliseconds(time: object) -> int:
     return round(time * 1000)
 
 
-def text_of(value: object) -> str:
+def as_text(value: object) -> str:
     """Return a text, "" for what is none."""
     return value if isinstance(value, str) else ""

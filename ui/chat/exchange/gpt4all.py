@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from ui.chat.exchange.found_chat import FoundChat, Said, UnknownFile, milliseconds
+from ui.chat.exchange.found_chat import FoundChat, Said, UnknownFile, epoch_milliseconds
 from ui.client.chat_records import Role
 from ui.language import tr
 
@@ -48,7 +48,7 @@ def read_chat(data: bytes) -> FoundChat:
         version = stream.number("i")
         if version not in _READ:
             raise UnknownFile(tr("Another version of GPT4All kept this chat: open it in GPT4All 3.10, and close that."))
-        at_ms = milliseconds(stream.number("q"))
+        at_ms = epoch_milliseconds(stream.number("q"))
         key, title = stream.text(), stream.text()
         stream.text()  # the user's name
         model = stream.text()

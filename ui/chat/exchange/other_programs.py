@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ui.chat.exchange.chat_text import FORMAT
-from ui.chat.exchange.found_chat import FoundChat, Said, UnknownFile, milliseconds, text_of
+from ui.chat.exchange.found_chat import FoundChat, Said, UnknownFile, as_text, epoch_milliseconds
 from ui.client.chat_records import Role
 from ui.language import tr
 
@@ -44,7 +44,7 @@ def reader_of(entry: dict[str, Any]) -> Reader | None:
 def ours(entry: dict[str, Any]) -> FoundChat:
     """Read a chat of our own file."""
     at_ms = entry.get("created_ms") if isinstance(entry.get("created_ms"), int) else 0
-    return FoundChat(f"slipstream:{entry.get('id')}:{at_ms}", text_of(entry.get("title")), at_ms or 0, whole=entry)
+    return FoundChat(f"slipstream:{entry.get('id')}:{at_ms}", as_text(entry.get("title")), at_ms or 0, whole=entry)
 
 
 def chatgpt(entry: dict[str, Any]) -> FoundChat:
@@ -66,7 +66,7 @@ def _chatgpt_message(key: str, node: dict[str, Any], found: FoundChat) -> Said |
     if not isinstance(message, dict):
         return None
     author, content, more = (_object(message.get(name)) for name in ("author", "content", "metadata"))
-    role, kind = text_of(author.get("role")), text_of(content.get("content_type"))
+    role, kind = as_text(author.get("role")), as_text(content.get("content_type"))
     parts = content.get("parts") if isinstance(content.get("parts"), list) else [content.get("text")]
     text = "\n".join(part for part in parts or () if isinstance(part, str))
     n_others = sum(isinstance(part, dict) for part in parts or ())
@@ -77,10 +77,10 @@ def _chatgpt_message(key: str, node: dict[str, Any], found: FoundChat) -> Said |
         found.left_out["tool result or thought"] += bool(kind)
         return None
     if kind == "code":
-        text = f"```{text_of(content.get('language')).replace('unknown', '')}\n{text}\n```"
+        text = f"```{as_text(content.get('language')).replace('unknown', '')}\n{text}\n```"
     if not text.strip():
         return None
-    return Said(key, "", _ROLES[role], text, milliseconds(message.get("create_time")), more.get("model_slug"))
+    return Said(key, "", _ROLES[role], text, epoch_milliseconds(message.get("create_time")), more.get("model_slug"))
 
 
 def _kept_above(key: object, mapping: dict[str, Any], kept: dict[str, Said | None]) -> str:
@@ -100,24 +100,24 @@ def open_webui(entry: dict[str, Any]) -> FoundChat:
     at = entry.get("created_at") or chat.get("timestamp")
     found = _found("open-webui", {"title": entry.get("title") or chat.get("title")}, entry.get("id"), at, chat)
     found.is_pinned, found.is_archived = entry.get("pinned") is True, entry.get("archived") is True
-    found.system_prompt = text_of(_object(chat.get("params")).get("system") or chat.get("system"))
+    found.system_prompt = as_text(_object(chat.get("params")).get("system") or chat.get("system"))
     history = _object(chat.get("history"))
     tree = _object(history.get("messages"))
     listed = [one for one in chat.get("messages") or () if isinstance(one, dict)]
-    messages = tree or {text_of(one.get("id")) or str(at): one for at, one in enumerate(listed)}
+    messages = tree or {as_text(one.get("id")) or str(at): one for at, one in enumerate(listed)}
     last = ""
     for key, message in messages.items():
         message = _object(message)
         found.left_out["image or file"] += len(message.get("files") or ()) + len(message.get("images") or ())
-        role, text = text_of(message.get("role")), text_of(message.get("content"))
+        role, text = as_text(message.get("role")), as_text(message.get("content"))
         if role not in _ROLES or not text.strip():
             continue
         thoughts, text = _open_webui_thoughts(text)
-        parent = text_of(message.get("parentId")) if tree else last
-        at_ms = milliseconds(message.get("timestamp"))
+        parent = as_text(message.get("parentId")) if tree else last
+        at_ms = epoch_milliseconds(message.get("timestamp"))
         found.said.append(Said(key, parent, _ROLES[role], text, at_ms, message.get("model"), thoughts))
         last = key
-    found.shown = text_of(history.get("currentId")) or last
+    found.shown = as_text(history.get("currentId")) or last
     return found
 
 
@@ -142,8 +142,8 @@ def lm_studio(entry: dict[str, Any]) -> FoundChat:
     """Read a ``.conversation.json``: a list of messages, each with its versions."""
     found = _found("lm-studio", {"title": entry.get("name")}, None, entry.get("createdAt"), entry)
     found.is_pinned = entry.get("pinned") is True
-    found.system_prompt = _lm_studio_instructions(entry) or text_of(entry.get("systemPrompt"))
-    last_model = text_of(_object(entry.get("lastUsedModel")).get("identifier"))
+    found.system_prompt = _lm_studio_instructions(entry) or as_text(entry.get("systemPrompt"))
+    last_model = as_text(_object(entry.get("lastUsedModel")).get("identifier"))
     before = ""
     for place, message in enumerate(entry["messages"]):
         versions = [one for one in _object(message).get("versions") or () if isinstance(one, dict)]
@@ -164,7 +164,7 @@ def lm_studio(entry: dict[str, Any]) -> FoundChat:
 def _lm_studio_instructions(entry: dict[str, Any]) -> str:
     fields = _object(entry.get("perChatPredictionConfig")).get("fields")
     found = [_object(field) for field in fields] if isinstance(fields, list) else []
-    return next((text_of(field.get("value")) for field in found if field.get("key") == _LM_STUDIO_INSTRUCTIONS), "")
+    return next((as_text(field.get("value")) for field in found if field.get("key") == _LM_STUDIO_INSTRUCTIONS), "")
 
 
 def _lm_studio_version(key: str, version: dict[str, Any], found: FoundChat, last_model: str) -> Said | None:
@@ -172,20 +172,20 @@ def _lm_studio_version(key: str, version: dict[str, Any], found: FoundChat, last
     steps = version["steps"] if isinstance(version.get("steps"), list) else [version | {"type": "contentBlock"}]
     texts: list[str] = []
     thoughts: list[str] = []
-    model = text_of(_object(version.get("senderInfo")).get("senderName"))
+    model = as_text(_object(version.get("senderInfo")).get("senderName"))
     for step in map(_object, steps):
         if step.get("type") != "contentBlock":
             found.left_out["tool result or thought"] += step.get("type") not in _LM_STUDIO_SILENT
             continue
         is_thought = _object(step.get("style")).get("type") == "thinking"
         made_by = _object(step.get("genInfo"))
-        model = text_of(made_by.get("identifier")) or text_of(made_by.get("indexedModelIdentifier")) or model
+        model = as_text(made_by.get("identifier")) or as_text(made_by.get("indexedModelIdentifier")) or model
         for part in map(_object, step.get("content") or ()):
             if part.get("type") == "text":
-                (thoughts if is_thought else texts).append(text_of(part.get("text")))
+                (thoughts if is_thought else texts).append(as_text(part.get("text")))
             found.left_out["image or file"] += part.get("type") == "file"
             found.left_out["tool result or thought"] += part.get("type") == "toolCallResult"
-    role, text = text_of(version.get("role")), "".join(texts)
+    role, text = as_text(version.get("role")), "".join(texts)
     if role not in _ROLES or not text.strip():
         return None
     by = (model or last_model or None) if _ROLES[role] is Role.ASSISTANT else None
@@ -194,16 +194,16 @@ def _lm_studio_version(key: str, version: dict[str, Any], found: FoundChat, last
 
 def _lm_studio_time(steps: list[Any]) -> int:
     """Return when a reply began: steps are named by it, as "1733000000000-0.123"."""
-    name = text_of(_object(steps[0]).get("stepIdentifier")) if steps else ""
+    name = as_text(_object(steps[0]).get("stepIdentifier")) if steps else ""
     milli = name.partition("-")[0]
-    return milliseconds(int(milli)) if milli.isascii() and milli.isdigit() and len(milli) < 20 else 0
+    return epoch_milliseconds(int(milli)) if milli.isascii() and milli.isdigit() and len(milli) < 20 else 0
 
 
 def _found(program: str, entry: dict[str, Any], key: object, at: object, whole: object = None) -> FoundChat:
     """Begin a chat; without a key of its own it is known by its content."""
     digest = hashlib.sha256(json.dumps(whole or entry, sort_keys=True).encode()).hexdigest()
-    title = " ".join(text_of(entry.get("title")).split())
-    return FoundChat(f"{program}:{key if isinstance(key, str) and key else digest}", title, milliseconds(at))
+    title = " ".join(as_text(entry.get("title")).split())
+    return FoundChat(f"{program}:{key if isinstance(key, str) and key else digest}", title, epoch_milliseconds(at))
 
 
 def _object(value: object) -> dict[str, Any]:

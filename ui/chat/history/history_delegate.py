@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QPainter, QPen
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QPainter
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from models.formatting.figures import count
@@ -12,8 +12,9 @@ from ui.language import tr
 from ui.theme.colours import colours
 from ui.theme.icons import pixmap
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Corner, Space, Type
+from ui.theme.tokens import Space, Type
 from ui.widgets.elided_label import draw_line
+from ui.widgets.row_list import paint_ground, row_font
 
 ROW = 34
 ROW_WITH_SNIPPET = 52
@@ -62,13 +63,13 @@ class HistoryDelegate(QStyledItemDelegate):
         editor.setGeometry(option.rect.adjusted(Space.S, 1, -Space.S, -1))
 
     def _paint_heading(self, painter: QPainter, way: Qt.LayoutDirection, rect: QRect, text: str) -> None:
-        painter.setFont(_font(painter, Type.CAPTION, QFont.Weight.DemiBold))
+        painter.setFont(row_font(painter, Type.CAPTION, QFont.Weight.DemiBold))
         painter.setPen(QColor(colours().muted))
         above = rect.height() - painter.fontMetrics().height() - Space.XS
         draw_line(painter, QStyle.visualRect(way, rect, rect.adjusted(Space.S + 2, above, 0, -Space.XS)), text)
 
     def _paint_folder(self, painter: QPainter, option: QStyleOptionViewItem, rect: QRect, folder: Heading) -> None:
-        self._paint_ground(painter, rect, option.state, bool(option.state & QStyle.StateFlag.State_Selected))
+        paint_ground(painter, rect, option.state)
         side, ratio, way = scaled(FOLDER_ICON), painter.device().devicePixelRatioF(), option.direction
         colour = colours().muted
         place = QRect(rect.left() + Space.XS, rect.center().y() - side // 2, side, side)
@@ -78,7 +79,7 @@ class HistoryDelegate(QStyledItemDelegate):
         painter.drawPixmap(QStyle.visualRect(way, rect, place), pixmap("folder", colour, FOLDER_ICON, ratio))
         inner = rect.adjusted(2 * side + Space.M, 0, -Space.S, 0)
         number = count(folder.n_chats)
-        painter.setFont(_font(painter, Type.CAPTION, QFont.Weight.Normal))
+        painter.setFont(row_font(painter, Type.CAPTION, QFont.Weight.Normal))
         painter.setPen(QColor(colour))
         draw_line(painter, QStyle.visualRect(way, rect, inner), number, Qt.AlignmentFlag.AlignRight)
         inner.setRight(inner.right() - painter.fontMetrics().horizontalAdvance(number) - Space.S)
@@ -87,7 +88,7 @@ class HistoryDelegate(QStyledItemDelegate):
     def _paint_chat(self, painter: QPainter, option: QStyleOptionViewItem, rect: QRect, index: Index) -> None:
         state, way = option.state, option.direction
         is_chosen = bool(state & QStyle.StateFlag.State_Selected)
-        self._paint_ground(painter, rect, state, is_chosen)
+        paint_ground(painter, rect, state)
         inner = rect.adjusted(Space.S + 2, 0, -Space.S, 0)
         if index.data(RUNNING):
             inner.setRight(inner.right() - Space.L)
@@ -114,21 +115,10 @@ class HistoryDelegate(QStyledItemDelegate):
         place = QStyle.visualRect(way, rect, title_rect)
         self._paint_line(painter, place, str(index.data()), weight=_weight(is_chosen))
 
-    def _paint_ground(self, painter: QPainter, rect: QRect, state: QStyle.StateFlag, is_chosen: bool) -> None:
-        ground = colours().pressed if is_chosen else colours().hover
-        if is_chosen or state & QStyle.StateFlag.State_MouseOver:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(ground))
-            painter.drawRoundedRect(rect, Corner.S, Corner.S)
-        if state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(QColor(colours().focus), 2))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), Corner.S, Corner.S)
-
     def _paint_line(
         self, painter: QPainter, rect: QRect, text: str, muted: bool = False, weight: QFont.Weight = QFont.Weight.Normal
     ) -> None:
-        painter.setFont(_font(painter, Type.CAPTION if muted else Type.LABEL, weight))
+        painter.setFont(row_font(painter, Type.CAPTION if muted else Type.LABEL, weight))
         painter.setPen(QColor(colours().muted if muted else colours().text))
         shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, rect.width())
         draw_line(painter, rect, shown)
@@ -136,10 +126,3 @@ class HistoryDelegate(QStyledItemDelegate):
 
 def _weight(is_chosen: bool) -> QFont.Weight:
     return QFont.Weight.Medium if is_chosen else QFont.Weight.Normal
-
-
-def _font(painter: QPainter, size: int, weight: QFont.Weight) -> QFont:
-    font = QFont(painter.font())
-    font.setPixelSize(scaled(size))
-    font.setWeight(weight)
-    return font

@@ -31,7 +31,7 @@ def code_spans(code: str, language: str) -> list[ColourSpan]:
     start = 0
     for kind, text in lexer.get_tokens(code):
         length = len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
-        colour = _colour_of(str(kind))
+        colour = next((colour for prefix, colour in _COLOURS if str(kind).startswith(prefix)), None)
         if colour and not text.isspace():
             spans.append(ColourSpan(start, length, colour))
         start += length
@@ -58,7 +58,3 @@ _COLOURS = (
     ("Token.Generic.Inserted", "code_string"),
     ("Token.Generic.Heading", "code_name"),
 )
-
-
-def _colour_of(kind: str) -> str | None:
-    return next((colour for prefix, colour in _COLOURS if kind.startswith(prefix)), None)

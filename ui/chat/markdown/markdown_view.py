@@ -240,10 +240,6 @@ class MarkdownView(TextView):
             QGuiApplication.clipboard().setText(_code_cursor(frames[number]).selection().toPlainText())
             self.copy_buttons[number].say(tr("Copied"))
 
-    def code_of(self, number: int) -> str:
-        """Return the text of a code block."""
-        return _code_cursor(self._code_frames()[number]).selection().toPlainText()
-
     def createMimeDataFromSelection(self) -> QMimeData:
         """Return what is selected as it was written."""
         # The clipboard outlives Python at exit, so that an object made here would end in a crash: Qt's own is filled.

@@ -18,7 +18,7 @@ from ui.chat.messages.deep_stages import DeepStages
 from ui.chat.messages.message_editor import MessageEditor
 from ui.chat.messages.message_view import MessageView, opening
 from ui.chat.messages.receipt_view import ReceiptCard, ReceiptLine
-from ui.chat.messages.receipts import CONTEXT_FULL, MODEL_GONE, problem_of, receipt
+from ui.chat.messages.receipts import CONTEXT_FULL, MODEL_GONE, failure_of, receipt
 from ui.chat.messages.thoughts_view import THINKING, ThoughtsView
 from ui.chat.tools.calls_view import CallsView
 from ui.client.chat_records import EDITED, Message, Status
@@ -180,7 +180,7 @@ class AssistantMessage(MessageView):
         self._show_text()
         self.view.setAccessibleName(tr("Reply: {beginning}", beginning=opening(message.content)))
         self._tell_end(message)
-        self.problem.say(problem_of(message) or "")
+        self.problem.say(failure_of(message) or "")
         self.problem.button.setText(_WAYS.get(message.finish_reason or "", tr("Try again")))
         self.receipt.setText(receipt(message))
         self.receipt.set_openable(message.timings is not None)
@@ -201,7 +201,7 @@ class AssistantMessage(MessageView):
 
     def _tell_end(self, message: Message) -> None:
         """Let it say the rest, and how the reply ended where that is not by itself."""
-        self._tell_rest(problem_of(message) or (tr("Stopped") if message.status is Status.STOPPED else ""))
+        self._tell_rest(failure_of(message) or (tr("Stopped") if message.status is Status.STOPPED else ""))
         self._told = None
 
     def _write_rest(self, message: Message) -> None:

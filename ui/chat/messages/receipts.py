@@ -14,7 +14,7 @@ from ui.language import of_data, tr
 CONTEXT_FULL, ENGINE_DIED, MODEL_GONE = "context_length_exceeded", "engine_died", "model_not_found"
 
 
-def problem_of(message: Message) -> str | None:
+def failure_of(message: Message) -> str | None:
     """Return why a reply failed, in words that stay true when the chat is read later; None where it did not."""
     if message.status is not Status.FAILED or message.problem is None:
         return None

@@ -15,7 +15,7 @@ from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.message_view import MessageView
 from ui.chat.messages.user_message import UserMessage
-from ui.chat.storage.search_hit import places
+from ui.chat.storage.search_hit import hit_spans
 from ui.client.chat_records import Message, Role, Status
 from ui.client.speeds import DeepProgress
 from ui.language import tr
@@ -72,7 +72,7 @@ class Transcript(ScrollColumn):
         self._more_timer.timeout.connect(self._make_one)
         self.verticalScrollBar().rangeChanged.connect(self._on_range)
         self.verticalScrollBar().valueChanged.connect(self._on_value)
-        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]
+        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]  # no widget without
 
     def view_of(self, message_id: int) -> MessageView | None:
         """Return the view of a message, None where none was made yet."""
@@ -213,7 +213,7 @@ class Transcript(ScrollColumn):
         self._is_following = False
         views = self._views[message_id].text_views
         for view in views:
-            view.mark(places(view.toPlainText(), words), colours().selection)
+            view.mark(hit_spans(view.toPlainText(), words), colours().selection)
         # Where it is, the layout says later, and again while messages above it are made.
         self._hit = next((view for view in views if view.extraSelections()), views[-1])
         QTimer.singleShot(0, self._hit, self._go_to_hit)

@@ -152,7 +152,10 @@ class ChatArchive:
     def _failed(self, error: sqlite3.Error) -> None:
         if not self._next_try:
             self._tell(
-                tr("Chats cannot be saved right now: {reason} Trying again every few seconds.", reason=reason(error))
+                tr(
+                    "Chats cannot be saved right now: {reason} Trying again every few seconds.",
+                    reason=disk_reason(error),
+                )
             )
         self._next_try = time.monotonic() + RETRY_SECONDS
 
@@ -182,7 +185,7 @@ class ChatArchive:
                 tr(
                     "Chats cannot be saved in {parent}: {reason} {MEMORY_ONLY}",
                     parent=self._path.parent,
-                    reason=reason(error),
+                    reason=disk_reason(error),
                     MEMORY_ONLY=MEMORY_ONLY,
                 )
             )
@@ -217,7 +220,7 @@ def set_aside(path: Path) -> Path:
     return kept
 
 
-def reason(error: Exception) -> str:
+def disk_reason(error: Exception) -> str:
     """Return why a disk refused, as a sentence."""
     text = str(error).lower()
     if "full" in text:

@@ -12,7 +12,7 @@ from ui.client.chat_records import Message
 SPACELESS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
 
-def places(text: str, words: str) -> list[tuple[int, int]]:
+def hit_spans(text: str, words: str) -> list[tuple[int, int]]:
     """Return where the words begin and end, in code units as Qt counts them; none where one of them is missing.
 
     As the search does: accents and capitals do not matter, and the last word may be the start of one.
@@ -34,7 +34,7 @@ def places(text: str, words: str) -> list[tuple[int, int]]:
 
 def first_hit(messages: Iterable[Message], words: str) -> int | None:
     """Return the id of the first message that has the words, None where none has."""
-    return next((message.id for message in messages if places(message.content, words)), None)
+    return next((message.id for message in messages if hit_spans(message.content, words)), None)
 
 
 def has_edges(word: str) -> bool:

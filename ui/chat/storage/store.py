@@ -485,7 +485,7 @@ class ChatStore:
             return []
         best: dict[int, ChatSummary] = {}
         for *row, snippet in rows:
-            best.setdefault(row[0], replace(_summary(row), snippet=plain(snippet)))
+            best.setdefault(row[0], replace(_summary(row), snippet=without_marks(snippet)))
         return list(best.values())
 
     def close(self) -> None:
@@ -501,7 +501,7 @@ def match_expression(words: str) -> str:
     return " ".join(parts) + "*" if parts else ""
 
 
-def plain(snippet: str) -> str:
+def without_marks(snippet: str) -> str:
     """Return a piece of markdown on one line, without its marks."""
     return " ".join(_MARKS.sub(" ", snippet).split())
 
@@ -536,7 +536,7 @@ def _message(row: tuple[Any, ...]) -> Message:
         problem=problem,
         finish_reason=finish_reason,
         model=model,
-        timings=_timings(timings),
+        timings=None if timings is None else Timings.from_object(_from_json(timings)),
         speed=speed_of(speed),
         answered_by=answered_by,
         thoughts=thoughts,
@@ -553,10 +553,6 @@ _SUMMARY = "c.id, c.title, c.updated_ms, c.folder, c.is_pinned, c.is_archived"
 def _summary(row: Sequence[Any]) -> ChatSummary:
     chat_id, title, updated_ms, folder, is_pinned, is_archived = row
     return ChatSummary(chat_id, title, updated_ms, "", folder, bool(is_pinned), bool(is_archived))
-
-
-def _timings(text: str | None) -> Timings | None:
-    return None if text is None else Timings.from_object(_from_json(text))
 
 
 def _from_json(text: str) -> Any:

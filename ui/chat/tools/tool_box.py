@@ -235,7 +235,7 @@ def extra_of(text: str, at: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def text_of(server: ToolServer) -> str:
+def extra_text(server: ToolServer) -> str:
     """Return a server's names and values as ``extra_of`` reads them."""
     sign = ": " if server.is_address else "="
     return "\n".join(f"{name}{sign}{value}" for name, value in server.extra)

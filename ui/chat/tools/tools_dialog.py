@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from models.formatting.safe_text import one_line
-from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of, has_all_quotes, text_of
+from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of, extra_text, has_all_quotes
 from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
@@ -107,7 +107,7 @@ class ToolsDialog(Dialog):
             return
         self.name.setText(server.name)
         self.at.setText(server.at)
-        self.extra.setPlainText(text_of(server))
+        self.extra.setPlainText(extra_text(server))
         if server.extra:
             self.more.hide()
             self.extra.show()

@@ -116,8 +116,8 @@ class SettingRow(QWidget):
 
     changed = Signal()
 
-    def __init__(self, name: str, words: SettingWords, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, words: SettingWords) -> None:
+        super().__init__()
         self.name, self._words = name, words
         self._before: str | None = None
         self.field = _field(name, words)

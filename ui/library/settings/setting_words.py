@@ -30,8 +30,7 @@ LOADING = {
         tr("Draft"), tr("A small model or head that guesses ahead: replies stay the same and come sooner.")
     ),
     "worker": SettingWords(
-        tr("Also use worker"),
-        tr("Another machine that lends its memory to this model. The Server page adds workers."),
+        tr("Also use worker"), tr("Another machine that lends its memory to this model. The Server page adds workers.")
     ),
 }
 REPLIES = {

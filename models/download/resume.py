@@ -1,8 +1,8 @@
-"""The pieces of a file: which have arrived, which connection fetches which next, and the journal of them.
+"""How a download resumes: the pieces of a file, which of them have arrived, and the journal that says so.
 
 The journal is a text file beside the partial one, so that little is lost when the process is killed. Its first line is
 JSON and names the content. Each further line is a record: piece, bytes received, their SHA-256. The latest record of a
-piece counts. An incomplete line is ignored.
+piece counts. An incomplete line is ignored. ``read_records`` and ``check_records`` find what is left of an earlier run.
 """
 
 from __future__ import annotations

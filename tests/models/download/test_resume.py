@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.download.pieces import (
+from models.download.resume import (
     MOST_PIECES,
     Claim,
     Journal,
