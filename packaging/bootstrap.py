@@ -8,6 +8,7 @@ become a package: "packaging" is the name of a project that others import.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 from first_start import lock, qt_libraries, requirements, stamp, system_packages
-from first_start.advice import advise
+from first_start.advice import advise, advise_on_refusal
 from first_start.chat_templates import keep_templates
 from first_start.command import Log, run_logged
 from first_start.errors import CommandFailed, SetupError
@@ -285,7 +286,11 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
         print("Interrupted. Start Slipstream again: the set-up goes on where it stopped.", flush=True)
         return _INTERRUPTED
     except OSError as error:
-        print(f"The set-up stopped: {error}. Fix that, then start Slipstream again.", flush=True)
+        is_refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+        if is_refused and root in Path(error.filename or "").parents:
+            print(advise_on_refusal(error, root), flush=True)
+        else:
+            print(f"The set-up stopped: {error}. Fix that, then start Slipstream again.", flush=True)
         return 1
     return 0
 

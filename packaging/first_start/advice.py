@@ -1,9 +1,11 @@
-"""What to do about a failed command, told from the last lines of its output."""
+"""What to do about a failed command, told from the last lines of its output, and about a folder of somebody else."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 _AGAIN = "Then start Slipstream again: it goes on where it stopped."
 _ADVICE = (
@@ -32,7 +34,11 @@ _ADVICE = (
         "A package is not offered for this system or this Python. Linux needs glibc 2.34 or newer (2.39 on ARM). "
         "SLIPSTREAM_PYTHON=python3.12 ./slipstream setup --fresh tries another Python.",
     ),
-    (r"Permission denied|Read-only file system", f"A folder cannot be written to. Make it writable. {_AGAIN}"),
+    (
+        r"Permission denied|Read-only file system",
+        "A folder cannot be written to. Make it writable; if it is below .venv, rename .venv: then it is made anew. "
+        f"{_AGAIN}",
+    ),
     (
         r"nvcc|CUDA|cuda",
         "The CUDA toolkit does not fit its compiler or driver. "
@@ -52,3 +58,29 @@ def advise(tail: Sequence[str]) -> str:
         if re.search(pattern, text, re.IGNORECASE):
             return advice
     return _AGAIN.replace("Then start", "Start")
+
+
+def advise_on_refusal(error: OSError, root: Path) -> str:
+    """Return what a user can do without anybody's help who may not write to a file below the project's folder."""
+    place, venv = Path(error.filename), root / ".venv"
+    while not place.exists():
+        place = place.parent
+    said = f"The set-up cannot write to {place}: {error.strerror}."
+    if venv in (place, *place.parents) and _is_replaceable(venv):
+        command = f"mv {shlex.quote(str(venv))} {shlex.quote(f'{venv}-old')}"
+        return f"{said} Perhaps another user has set it up. Type this, then start Slipstream again:\n\n    {command}\n"
+    return (
+        f"{said} A user who may can start Slipstream there once: then everybody can. Or type this, and start it from "
+        f"the copy:\n\n    cp -r {shlex.quote(str(root))} ~\n"
+    )
+
+
+def _is_replaceable(file: Path) -> bool:
+    """Whether ``file`` can get another name, also where what is in it belongs to somebody else."""
+    aside = file.with_name(f"{file.name}-old")
+    try:
+        aside.touch(exist_ok=False)
+        aside.unlink()
+    except OSError:
+        return False
+    return True

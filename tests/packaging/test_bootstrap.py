@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import tarfile
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,8 @@ from first_start.llama_build import Backend
 from first_start.machine import BuildMachine, Compiler, Family
 from first_start.qt_libraries import parse_missing
 from first_start.venv_folder import VenvFolder
+
+from tests.support.ordinary_user import ordinary_user
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -269,6 +272,20 @@ def test_packages_that_only_the_user_can_install_stop_it_with_code_3(project, mo
     monkeypatch.setattr("first_start.system_packages.ensure", refuse)
     assert run(project) == 3
     assert "sudo apt-get install gcc" in capsys.readouterr().out
+
+
+def test_a_folder_of_somebody_else_is_told_with_what_to_type(monkeypatch, capsys):
+    monkeypatch.setattr(bootstrap.signal, "signal", lambda *_: None)
+    with ordinary_user() as home:
+        theirs, ours = home / "their clone", home / "clone"
+        theirs.mkdir(0o555)
+        (ours / ".venv").mkdir(0o555, parents=True)
+        assert main(["--stamp", "print"], theirs) == 1
+        assert f"{theirs}: Permission denied" in (said := capsys.readouterr().out)
+        assert f"cp -r '{theirs}' ~" in said
+        assert main(["--stamp", "print"], ours) == 1
+        assert f"mv {ours}/.venv {ours}/.venv-old" in capsys.readouterr().out
+        assert os.listdir(ours) == [".venv"]
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(project, monkeypatch, capsys):
