@@ -367,6 +367,7 @@ class TestAccess:
         server.repos[REPO].gated = "auto"
         with pytest.raises(GatedWithoutToken):
             pull()
+        assert [name for name in files_in(folder) if not name.endswith(".lock")] == []
         with pytest.raises(GatedForToken):
             pull(of=hub_with(STRANGER))
         pull(of=hub_with(TOKEN))
