@@ -64,8 +64,8 @@ class Bootstrap:
 
     def run(self) -> None:
         """Do all steps; afterwards the launcher finds its stamps."""
-        stamp.remove(self.venv)
         self.install_system_packages()
+        stamp.remove(self.venv)  # not before: what works goes on where a package is missing that only root can install
         self.prepare_venv()
         self.install_packages()
         build = self.install_llama()

@@ -269,9 +269,11 @@ def test_packages_that_only_the_user_can_install_stop_it_with_code_3(project, mo
     def refuse(*_):
         raise PackagesMissing("Type this: sudo apt-get install gcc")
 
+    assert run(project) == 0
     monkeypatch.setattr("first_start.system_packages.ensure", refuse)
-    assert run(project) == 3
+    assert run(project, "--again") == 3
     assert "sudo apt-get install gcc" in capsys.readouterr().out
+    assert run(project) == 0, "what was set up before is left as it was"
 
 
 def test_a_folder_of_somebody_else_is_told_with_what_to_type(monkeypatch, capsys):
