@@ -8,7 +8,6 @@ become a package: "packaging" is the name of a project that others import.
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import re
 import shutil
@@ -286,11 +285,8 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
         print("Interrupted. Start Slipstream again: the set-up goes on where it stopped.", flush=True)
         return _INTERRUPTED
     except OSError as error:
-        is_refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-        if is_refused and root in Path(error.filename or "").parents:
-            print(advise_on_refusal(error, root), flush=True)
-        else:
-            print(f"The set-up stopped: {error}. Fix that, then start Slipstream again.", flush=True)
+        stopped = f"The set-up stopped: {error}. Fix that, then start Slipstream again."
+        print(advise_on_refusal(error, root) or stopped, flush=True)
         return 1
     return 0
 

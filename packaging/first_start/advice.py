@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -61,26 +63,22 @@ def advise(tail: Sequence[str]) -> str:
 
 
 def advise_on_refusal(error: OSError, root: Path) -> str:
-    """Return what a user can do without anybody's help who may not write to a file below the project's folder."""
-    place, venv = Path(error.filename), root / ".venv"
+    """Return what a user can do without anybody's help who may not write in the project's folder; "" if it is not that.
+
+    ``error`` names a file without its folders where a folder of .venv was to be removed.
+    """
+    venv = root / ".venv"
+    place = venv / str(error.filename or "")
+    if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or root not in place.parents:
+        return ""
     while not place.exists():
         place = place.parent
     said = f"The set-up cannot write to {place}: {error.strerror}."
-    if venv in (place, *place.parents) and _is_replaceable(venv):
-        command = f"mv {shlex.quote(str(venv))} {shlex.quote(f'{venv}-old')}"
+    # Whoever may write to a folder may rename what is in it, also what belongs to somebody else.
+    if venv in (place, *place.parents) and os.access(root, os.W_OK, effective_ids=True):
+        command = shlex.join(("mv", str(venv), f"{venv}-old-{os.getpid()}"))
         return f"{said} Perhaps another user has set it up. Type this, then start Slipstream again:\n\n    {command}\n"
     return (
         f"{said} A user who may can start Slipstream there once: then everybody can. Or type this, and start it from "
         f"the copy:\n\n    cp -r {shlex.quote(str(root))} ~\n"
     )
-
-
-def _is_replaceable(file: Path) -> bool:
-    """Whether ``file`` can get another name, also where what is in it belongs to somebody else."""
-    aside = file.with_name(f"{file.name}-old")
-    try:
-        aside.touch(exist_ok=False)
-        aside.unlink()
-    except OSError:
-        return False
-    return True

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import shutil
 import tarfile
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ import bootstrap
 import pytest
 from bootstrap import SetupRequest, describe_pip, main, parse_wish, pip_environment, usable_folder
 from first_start import cuda_toolkit, qt_libraries, stamp
+from first_start.advice import advise_on_refusal
 from first_start.errors import CommandFailed, PackagesMissing
 from first_start.llama_build import Backend
 from first_start.machine import BuildMachine, Compiler, Family
@@ -287,7 +287,18 @@ def test_a_folder_of_somebody_else_is_told_with_what_to_type(monkeypatch, capsys
         assert f"cp -r '{theirs}' ~" in said
         assert main(["--stamp", "print"], ours) == 1
         assert f"mv {ours}/.venv {ours}/.venv-old" in capsys.readouterr().out
-        assert os.listdir(ours) == [".venv"]
+
+
+def test_packages_of_somebody_else_are_told_with_what_to_type():
+    with ordinary_user() as home:
+        package = home / "clone" / ".venv" / "lib" / "numpy"
+        package.mkdir(parents=True)
+        (package / "RECORD").touch()
+        package.chmod(0o555)
+        with pytest.raises(PermissionError) as refused:
+            shutil.rmtree(package)
+        package.chmod(0o755)
+        assert f"mv {home}/clone/.venv {home}/clone/.venv-old" in advise_on_refusal(refused.value, home / "clone")
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(project, monkeypatch, capsys):
