@@ -11,9 +11,10 @@ def _main() -> int:
     open_missing_streams()
     try:
         from app.cli.main import main
-        from app.environment.paths import settle_home
+        from app.environment.paths import make_folders_private, settle_home
 
         settle_home()
+        make_folders_private()
         return main()
     except KeyboardInterrupt:  # Ctrl-C before anything was there to handle it
         return 130

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from first_start import lock, qt_libraries, requirements, stamp, system_packages
-from first_start.advice import advise
+from first_start.advice import advise, advise_on_refusal
 from first_start.chat_templates import keep_templates
 from first_start.command import Log, run_logged
 from first_start.errors import CommandFailed, SetupError
@@ -63,8 +63,8 @@ class Bootstrap:
 
     def run(self) -> None:
         """Do all steps; afterwards the launcher finds its stamps."""
-        stamp.remove(self.venv)
         self.install_system_packages()
+        stamp.remove(self.venv)  # not before: what works goes on where a package is missing that only root can install
         self.prepare_venv()
         self.install_packages()
         build = self.install_llama()
@@ -285,7 +285,8 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
         print("Interrupted. Start Slipstream again: the set-up goes on where it stopped.", flush=True)
         return _INTERRUPTED
     except OSError as error:
-        print(f"The set-up stopped: {error}. Fix that, then start Slipstream again.", flush=True)
+        stopped = f"The set-up stopped: {error}. Fix that, then start Slipstream again."
+        print(advise_on_refusal(error, root) or stopped, flush=True)
         return 1
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
@@ -65,6 +66,16 @@ def make_private(folder: Path) -> None:
         return
     make_private(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def make_folders_private() -> None:
+    """Make the folders that are missing, before others do, as Qt, who let every user of the machine look into them.
+
+    Where that fails, whoever writes there says so.
+    """
+    for folder in (data_folder(), config_folder(), cache_folder(), log_folder()):
+        with suppress(OSError):
+            make_private(folder)
 
 
 def models_folder() -> Path:

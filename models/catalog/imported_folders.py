@@ -119,16 +119,19 @@ def write_folders(file: Path, folders: tuple[ImportedFolder, ...]) -> None:
 
 
 def _kind(folder: Path) -> FolderKind:
+    if not os.path.isdir(folder):
+        return FolderKind.FOLDER
     parts = [part.lower() for part in folder.parts]
-    if (folder / "manifests").is_dir() and (folder / "blobs").is_dir():
+    # By os.path: a Path raises where a folder lets nobody look into it, and others in /tmp or /srv may be of that kind.
+    if os.path.isdir(folder / "manifests") and os.path.isdir(folder / "blobs"):
         return FolderKind.OLLAMA
-    if folder.is_dir() and any(path.name.startswith("models--") for path in _folders(folder)):
+    if any(path.name.startswith("models--") for path in _folders(folder)):
         return FolderKind.HUB_CACHE
-    if parts[-2:] in ([".lmstudio", "models"], ["lm-studio", "models"]) and folder.is_dir():
+    if parts[-2:] in ([".lmstudio", "models"], ["lm-studio", "models"]):
         return FolderKind.LM_STUDIO
-    if parts[-2:] == ["nomic.ai", "gpt4all"] and folder.is_dir():
+    if parts[-2:] == ["nomic.ai", "gpt4all"]:
         return FolderKind.GPT4ALL
-    if folder.is_dir() and any((path / "model.yml").is_file() for path in _folders(folder)):
+    if any(os.path.isfile(path / "model.yml") for path in _folders(folder)):
         return FolderKind.JAN
     return FolderKind.FOLDER
 

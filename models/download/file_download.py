@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from models.download.progress import DownloadOptions, DownloadPhase
@@ -84,6 +85,10 @@ class FileDownload:
         finally:
             ranges.close()
             journal.close()
+            if self.file.n_bytes and not pieces.n_received:
+                # As of a model whose makers let nobody in: an empty file would look like a download to go on with.
+                with suppress(OSError):
+                    self.discard()
 
     def _begin(self, stop: threading.Event, report: PhaseCallback) -> tuple[Journal, PieceMap]:
         """Open the partial file and its journal, and check the recorded pieces."""

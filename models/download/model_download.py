@@ -228,7 +228,9 @@ class _DownloadState:
 
     @property
     def phase(self) -> DownloadPhase:
-        return max(set(self._phases), key=self._phases.count)
+        """What the whole does: a file that is verified waits for those that are not."""
+        going_on = (DownloadPhase.CHECKING, DownloadPhase.DOWNLOADING)
+        return next((phase for phase in going_on if phase in self._phases), DownloadPhase.VERIFYING)
 
     def note(self, index: int, phase: DownloadPhase, n_bytes: int) -> None:
         self._phases[index] = phase

@@ -9,6 +9,8 @@ from pathlib import Path
 
 # Seconds over which the rate is measured.
 WINDOW_SECONDS = 8.0
+# Seconds without a byte after which a user is told: a slow network has shorter ones all the time.
+SILENT_SECONDS = 5.0
 
 
 class DownloadPhase(StrEnum):
@@ -30,13 +32,22 @@ AT_REST = frozenset({DownloadPhase.PAUSED, DownloadPhase.FAILED, DownloadPhase.C
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
-    """``n_done`` of ``n_total`` bytes have arrived; bytes per second, ``eta`` in seconds; None if unknown."""
+    """``n_done`` of ``n_total`` bytes have arrived; bytes per second, ``eta`` in seconds; None if unknown.
+
+    ``silence`` is how many seconds ago the last byte arrived.
+    """
 
     phase: DownloadPhase
     n_done: int
     n_total: int
     bytes_per_second: float = 0.0
     eta: float | None = None
+    silence: float = 0.0
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it waits for a network that sends nothing."""
+        return self.phase is DownloadPhase.DOWNLOADING and self.silence >= SILENT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +66,11 @@ class Downloaded:
 
 
 class TransferRate:
-    """Bytes per second over the last ``WINDOW_SECONDS``."""
+    """Bytes per second over the last ``WINDOW_SECONDS``, and for how long none has arrived."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
+        self._last_arrival = 0.0
 
     def progress(
         self, now: float, n_done: int, n_total: int, phase: DownloadPhase = DownloadPhase.DOWNLOADING
@@ -66,12 +78,15 @@ class TransferRate:
         """Record ``n_done`` bytes at ``now`` (seconds) and return the progress."""
         if phase is DownloadPhase.CHECKING or (self._seen and n_done < self._seen[-1][1]):
             self._seen.clear()  # bytes found on disk do not count for the rate
+        if not self._seen or phase is not DownloadPhase.DOWNLOADING or n_done != self._seen[-1][1]:
+            self._last_arrival = now
         self._seen.append((now, n_done))
         while len(self._seen) > 2 and now - self._seen[1][0] >= WINDOW_SECONDS:
             self._seen.popleft()
         since, n_before = self._seen[0]
         speed = (n_done - n_before) / (now - since) if now > since else 0.0
-        return DownloadProgress(phase, n_done, n_total, speed, (n_total - n_done) / speed if speed > 0 else None)
+        eta = (n_total - n_done) / speed if speed > 0 else None
+        return DownloadProgress(phase, n_done, n_total, speed, eta, now - self._last_arrival)
 
 
 @dataclass(frozen=True, slots=True)

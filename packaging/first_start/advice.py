@@ -1,9 +1,13 @@
-"""What to do about a failed command, told from the last lines of its output."""
+"""What to do about a failed command, told from the last lines of its output, and about a folder of somebody else."""
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 _AGAIN = "Then start Slipstream again: it goes on where it stopped."
 _ADVICE = (
@@ -32,7 +36,11 @@ _ADVICE = (
         "A package is not offered for this system or this Python. Linux needs glibc 2.34 or newer (2.39 on ARM). "
         "SLIPSTREAM_PYTHON=python3.12 ./slipstream setup --fresh tries another Python.",
     ),
-    (r"Permission denied|Read-only file system", f"A folder cannot be written to. Make it writable. {_AGAIN}"),
+    (
+        r"Permission denied|Read-only file system",
+        "A folder cannot be written to. Make it writable; if it is below .venv, rename .venv: then it is made anew. "
+        f"{_AGAIN}",
+    ),
     (
         r"nvcc|CUDA|cuda",
         "The CUDA toolkit does not fit its compiler or driver. "
@@ -52,3 +60,25 @@ def advise(tail: Sequence[str]) -> str:
         if re.search(pattern, text, re.IGNORECASE):
             return advice
     return _AGAIN.replace("Then start", "Start")
+
+
+def advise_on_refusal(error: OSError, root: Path) -> str:
+    """Return what a user can do without anybody's help who may not write in the project's folder; "" if it is not that.
+
+    ``error`` names a file without its folders where a folder of .venv was to be removed.
+    """
+    venv = root / ".venv"
+    place = venv / str(error.filename or "")
+    if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or root not in place.parents:
+        return ""
+    while not place.exists():
+        place = place.parent
+    said = f"The set-up cannot write to {place}: {error.strerror}."
+    # Whoever may write to a folder may rename what is in it, also what belongs to somebody else.
+    if venv in (place, *place.parents) and os.access(root, os.W_OK, effective_ids=True):
+        command = shlex.join(("mv", str(venv), f"{venv}-old-{os.getpid()}"))
+        return f"{said} Perhaps another user has set it up. Type this, then start Slipstream again:\n\n    {command}\n"
+    return (
+        f"{said} A user who may can start Slipstream there once: then everybody can. Or type this, and start it from "
+        f"the copy:\n\n    cp -r {shlex.quote(str(root))} ~\n"
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -115,6 +117,11 @@ def with_patches(environment: Mapping[str, str], python: Path) -> dict[str, str]
     return {**environment, "CMAKE_ARGS": f"{own} {environment.get('CMAKE_ARGS', '')}".strip()}
 
 
+def may_run_programs(folder: Path) -> bool:
+    """Whether programs may be started from the disk of ``folder``: some systems forbid it in /tmp."""
+    return not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0)
+
+
 def describe_step(line: str) -> tuple[int, int] | None:
     """Return (done, total) from a line of the build's output; None if the line does not say."""
     match = _STEP.match(line)
@@ -140,6 +147,11 @@ class WheelBuild:
 
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        temporary = folder / "tmp"
+        if not may_run_programs(Path(tempfile.gettempdir())):
+            # pip puts CMake among its temporary files, and starts it there.
+            temporary.mkdir()
+            environment = {**environment, "TMPDIR": str(temporary)}
         # pip's own cache knows wheels by version alone, so it could return one that was built with other flags.
         command = [
             *(str(self.python), "-m", "pip", "wheel", "--verbose", "--no-input", "--no-cache-dir", "--no-deps"),
@@ -148,6 +160,7 @@ class WheelBuild:
         ]
         chosen = with_patches(build_environment(self.plan, environment), self.python)
         run_logged("The build of llama.cpp", command, log, chosen, watch)
+        shutil.rmtree(temporary, ignore_errors=True)
         wheels = sorted(folder.glob("*.whl"))
         if len(wheels) != 1:
             raise SetupError(f"The build of llama.cpp left {len(wheels)} wheels instead of one in {folder}.")

@@ -69,17 +69,18 @@ def missing(needs: Sequence[Need], check: Callable[[Need], bool] = is_there) -> 
 def command_to_type(needs: Sequence[Need], has: Callable[[str], bool] = lambda name: bool(shutil.which(name))) -> str:
     """Return a sentence with the command that installs the packages, for a user to type."""
     intro = "Slipstream needs system packages that are not installed."
+    then = "Type this, or have whoever administers this machine type it, then start Slipstream again"
     packages = " ".join(dict.fromkeys(need.package for need in needs))
     if has("apt-get"):
         install = f"{' '.join(_INSTALL)} {packages}"
         command = f"sudo apt-get update && sudo {install}" if has("sudo") else f"su -c 'apt-get update && {install}'"
-        return f"{intro} Type this, then start Slipstream again:\n\n    {command}\n"
+        return f"{intro} {then}:\n\n    {command}\n"
     if platform.system() == "Darwin":
-        return f"{intro} Type this, then start Slipstream again:\n\n    xcode-select --install\n"
+        return f"{intro} {then}:\n\n    xcode-select --install\n"
     if has("dnf"):
         # dnf finds packages by the libraries that they hold, so no table of names is needed.
         wanted = [f"{need.name}()(64bit)" if need.kind == "library" else f"/usr/bin/{need.name}" for need in needs]
-        return f"{intro} Type this, then start Slipstream again:\n\n    sudo dnf install -y {shlex.join(wanted)}\n"
+        return f"{intro} {then}:\n\n    sudo dnf install -y {shlex.join(wanted)}\n"
     names = ", ".join(need.name for need in needs)
     hint = "Install the packages that hold these with your system's package manager"
     return f"{intro} {hint}, then start Slipstream again: {names}"
@@ -95,8 +96,7 @@ def ensure(needs: Sequence[Need], log: Log, on_line: Callable[[str], None]) -> s
     if can_go_on and os.environ.get("SLIPSTREAM_SKIP_PACKAGES"):
         return f"going on without {', '.join(need.name for need in lacking)}"
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        hint = "\nTo try without them: SLIPSTREAM_SKIP_PACKAGES=1 ./slipstream" if can_go_on else ""
-        raise PackagesMissing(command_to_type(lacking) + hint)
+        raise PackagesMissing("\n".join((command_to_type(lacking), *_ways_without(lacking))))
     packages = list(dict.fromkeys(need.package for need in lacking))
     _apt_install(packages, log, on_line)
     importlib.invalidate_caches()
@@ -105,6 +105,16 @@ def ensure(needs: Sequence[Need], log: Log, on_line: Callable[[str], None]) -> s
         names = ", ".join(need.name for need in still)
         raise SetupError(f"apt-get installed {' '.join(packages)}, but {names} cannot be used.")
     return f"installed {len(packages)} package{'s' if len(packages) > 1 else ''}"
+
+
+def _ways_without(needs: Sequence[Need]) -> tuple[str, ...]:
+    """Return what a user can try who cannot have the packages; nothing that could not succeed."""
+    kinds = {need.kind for need in needs}
+    if "module" in kinds:
+        return ("A Python of your own, 3.11 or newer, does too: SLIPSTREAM_PYTHON=FILE ./slipstream",)
+    if "program" in kinds:
+        return ("A compiler of your own does too: CC=FILE CXX=FILE ./slipstream",)
+    return ("To try without them: SLIPSTREAM_SKIP_PACKAGES=1 ./slipstream",)
 
 
 def _apt_install(packages: Sequence[str], log: Log, on_line: Callable[[str], None]) -> None:

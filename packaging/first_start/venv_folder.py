@@ -77,8 +77,13 @@ class VenvFolder:
         return True
 
     def link_project(self) -> None:
-        """Let the venv's Python import the project from any working directory."""
-        (self.site_packages / _PATH_FILE).write_text(f"{self.root}\n", encoding="utf-8")
+        """Let the venv's Python import the project from any working directory.
+
+        Python reads the file in the encoding of the locale, and does not start where a path is not of that: so it is
+        an import line, in ASCII.
+        """
+        line = f"import sys; sys.path.append({str(self.root)!a})\n"
+        (self.site_packages / _PATH_FILE).write_text(line, encoding="ascii")
 
     def drop_incomplete(self) -> tuple[str, ...]:
         """Remove packages that lack files, as after an interrupted installation, so that pip installs them again."""

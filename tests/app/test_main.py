@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -589,3 +590,10 @@ def test_both_places_have_their_words(error, in_terminal, in_window):
     assert in_terminal in typed(trouble)
     assert in_window in clicked(trouble).sentence
     assert "./slipstream" not in clicked(trouble).sentence
+
+
+def test_nobody_else_can_look_into_the_users_folders(tmp_path):
+    mine = tmp_path / "mine"
+    ran("cache", is_forked=False, env=os.environ | {"SLIPSTREAM_HOME": str(mine)})
+    folders = {folder.name: oct(stat.S_IMODE(folder.stat().st_mode)) for folder in mine.iterdir()}
+    assert folders == dict.fromkeys(("data", "config", "cache", "log"), "0o700")

@@ -305,6 +305,17 @@ def test_login_checks_the_token(models, monkeypatch):
     assert models("logout")[0] == ExitCode.OK
 
 
+def test_a_download_says_soon_that_nothing_arrives(server, home):
+    server.fault("fox-Q8_0.gguf", Fault(stall_after=100_000))
+    process = started("models", "pull", f"{REPO}:Q8_0")
+    assert process.stderr is not None
+    lines = [process.stderr.readline() for _ in range(2)]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert "downloading" in lines[0]
+    assert re.match(r"nothing has arrived for \d s, still trying \(Ctrl-C stops\): +\d%, ", lines[1])
+
+
 def test_ctrl_c_leaves_what_the_same_command_goes_on_from(server, home):
     content = random.Random(4).randbytes(4_000_000)
     server.add("acme/slow-GGUF", {"slow-Q4_0.gguf": content})

@@ -18,6 +18,7 @@ from models.catalog.imported_folders import (
     recognise,
     write_folders,
 )
+from tests.support.ordinary_user import ordinary_user
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 MODEL = EMBER_DRAFT.read_bytes()
@@ -49,6 +50,18 @@ def test_a_hugging_face_cache_is_used_through_its_links(tmp_path):
     put(tmp_path / "hub" / ".locks" / "x.gguf")
     assert recognise(tmp_path).kind is FolderKind.HUB_CACHE
     assert listed(tmp_path / "hub") == {"fox-Q8_0": ("Hugging Face cache", None)}
+
+
+def test_a_folder_in_which_one_is_private_is_taken_without_that():
+    with ordinary_user() as folder:
+        for name in ("private", "models"):
+            put(folder / name / "fox.gguf").parent.chmod(0)
+        put(folder / "shared" / "fox-Q8_0.gguf")
+        assert recognise(folder) == ImportedFolder(folder, FolderKind.FOLDER)
+        catalog = Catalog([], starter=None, imported=[recognise(folder)])
+        assert [entry.name for entry in catalog.entries()] == ["fox-Q8_0"]
+        for name in ("private", "models"):
+            (folder / name).chmod(0o700)
 
 
 def test_ollama_names_come_from_its_manifests(tmp_path):

@@ -9,11 +9,14 @@ import bootstrap
 import pytest
 from bootstrap import SetupRequest, describe_pip, main, parse_wish, pip_environment, usable_folder
 from first_start import cuda_toolkit, qt_libraries, stamp
+from first_start.advice import advise_on_refusal
 from first_start.errors import CommandFailed, PackagesMissing
 from first_start.llama_build import Backend
 from first_start.machine import BuildMachine, Compiler, Family
 from first_start.qt_libraries import parse_missing
 from first_start.venv_folder import VenvFolder
+
+from tests.support.ordinary_user import ordinary_user
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -266,9 +269,36 @@ def test_packages_that_only_the_user_can_install_stop_it_with_code_3(project, mo
     def refuse(*_):
         raise PackagesMissing("Type this: sudo apt-get install gcc")
 
+    assert run(project) == 0
     monkeypatch.setattr("first_start.system_packages.ensure", refuse)
-    assert run(project) == 3
+    assert run(project, "--again") == 3
     assert "sudo apt-get install gcc" in capsys.readouterr().out
+    assert run(project) == 0, "what was set up before is left as it was"
+
+
+def test_a_folder_of_somebody_else_is_told_with_what_to_type(monkeypatch, capsys):
+    monkeypatch.setattr(bootstrap.signal, "signal", lambda *_: None)
+    with ordinary_user() as home:
+        theirs, ours = home / "their clone", home / "clone"
+        theirs.mkdir(0o555)
+        (ours / ".venv").mkdir(0o555, parents=True)
+        assert main(["--stamp", "print"], theirs) == 1
+        assert f"{theirs}: Permission denied" in (said := capsys.readouterr().out)
+        assert f"cp -r '{theirs}' ~" in said
+        assert main(["--stamp", "print"], ours) == 1
+        assert f"mv {ours}/.venv {ours}/.venv-old" in capsys.readouterr().out
+
+
+def test_packages_of_somebody_else_are_told_with_what_to_type():
+    with ordinary_user() as home:
+        package = home / "clone" / ".venv" / "lib" / "numpy"
+        package.mkdir(parents=True)
+        (package / "RECORD").touch()
+        package.chmod(0o555)
+        with pytest.raises(PermissionError) as refused:
+            shutil.rmtree(package)
+        package.chmod(0o755)
+        assert f"mv {home}/clone/.venv {home}/clone/.venv-old" in advise_on_refusal(refused.value, home / "clone")
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(project, monkeypatch, capsys):

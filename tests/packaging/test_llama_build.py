@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from first_start import llama_patches
 from first_start.amx import NO_AMX, Amx, flags_for, probe
+from first_start.command import Log
 from first_start.llama_build import (
     SOURCES,
     Backend,
+    WheelBuild,
     build_environment,
     describe_step,
     plan_build,
@@ -20,6 +24,8 @@ from first_start.llama_build import (
 )
 from first_start.llama_patches import PatchError, apply_patches, patch_files, read_patch
 from first_start.machine import BuildMachine, Compiler, Family, find_compiler, look, parse_compiler, parse_cpu_flags
+
+from tests.support.disks import remount, small_disk
 
 GCC12 = Compiler("gcc", "g++", Family.GCC, 12, "gcc (Debian 12.2.0-14+deb12u1) 12.2.0")
 GCC13 = replace(GCC12, major=13)
@@ -264,3 +270,19 @@ def test_each_patch_says_why_what_it_gains_where_it_was_tried_and_how_to_drop_it
         removed = text.count("\n-") - text.count("\n--- ")
         parts = [hunk for _, hunks in read_patch(text) for hunk in hunks]
         assert sum(len(hunk.new) - len(hunk.old) for hunk in parts) == added - removed, file.name
+
+
+def test_a_build_may_start_its_programs_also_where_the_temporary_folder_forbids_it(tmp_path, monkeypatch):
+    program = "import os, pathlib, subprocess, tempfile\nmade = pathlib.Path(tempfile.gettempdir(), 'cmake')\n"
+    program += "made.write_text('#!/bin/sh\\n')\nmade.chmod(0o755)\nsubprocess.run([made], check=True)\n"
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ntouch {tmp_path}/work/built.whl\nexec {sys.executable} {tmp_path}/pip.py\n")
+    python.chmod(0o755)
+    (tmp_path / "pip.py").write_text(program)
+    build = WheelBuild(python, "1.0", tmp_path / "constraints.txt", plan_build(PC, Amx.ABSENT))
+    with small_disk(tmp_path / "disk", 1 << 20) as disk, Log(tmp_path / "log") as log:
+        remount(disk, "noexec")
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        environment = {**os.environ, "TMPDIR": str(disk)}
+        assert build.run(tmp_path / "work", environment, log, lambda *_: None) == tmp_path / "work" / "built.whl"
+    assert os.listdir(tmp_path / "work") == ["built.whl"]

@@ -39,7 +39,8 @@ def test_without_a_terminal_a_step_is_two_lines_and_a_sign_of_life_each_half_min
     assert lines[-1] == "  1/5 llama.cpp             built  65 s"
 
 
-def test_on_a_terminal_the_line_advances_in_place():
+def test_on_a_terminal_the_line_advances_in_place(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
     clock, stream = Clock(), Terminal()
     progress = SetupProgress(stream, 5, clock)
     progress.begin("Python packages")

@@ -70,6 +70,16 @@ def test_who_is_not_root_is_told_and_nothing_is_run(monkeypatch, on_linux):
     with pytest.raises(PackagesMissing, match="libxcb-cursor") as stopped:
         system_packages.ensure((GCC, CURSOR), None, lambda line: None)
     assert stopped.value.exit_code == 3
+    assert "whoever administers this machine" in str(stopped.value)
+    assert "SLIPSTREAM_SKIP_PACKAGES=1" in str(stopped.value)
+
+
+def test_who_lacks_a_compiler_is_promised_nothing_that_cannot_work(monkeypatch, on_linux):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(system_packages, "missing", lambda needs: (GCC, CURSOR))
+    with pytest.raises(PackagesMissing, match="CC=FILE") as stopped:
+        system_packages.ensure((), None, lambda line: None)
+    assert "SKIP" not in str(stopped.value)
 
 
 def test_who_wants_to_can_go_on_without(monkeypatch, on_linux):
@@ -85,6 +95,7 @@ def test_without_the_module_that_makes_venvs_there_is_no_going_on(monkeypatch, o
     with pytest.raises(PackagesMissing) as stopped:
         system_packages.ensure((), None, lambda line: None)
     assert "SKIP" not in str(stopped.value)
+    assert "SLIPSTREAM_PYTHON=FILE" in str(stopped.value)
 
 
 def as_root_with_apt(monkeypatch, answers):

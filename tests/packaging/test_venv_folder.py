@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -72,6 +73,17 @@ def test_the_place_is_read_from_every_pythons_activation_script(venv, script):
     assert made_as(venv.path) == Path("/p/.venv")
 
 
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C", "POSIX", "not_INSTALLED.UTF-8"])
+def test_python_starts_from_a_folder_of_any_name_in_any_locale(tmp_path, locale):
+    venv = VenvFolder(tmp_path / "für 'alle' \\ 工具")
+    (venv.path / "lib" / "python3.12" / "site-packages").mkdir(parents=True)
+    venv.link_project()
+    (venv.root / "of_ours.py").touch()
+    reads = f"import site; site.addsitedir({str(venv.site_packages)!a}); import of_ours"
+    done = subprocess.run([sys.executable, "-c", reads], env={"LC_ALL": locale}, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_packages_that_were_cut_off_are_installed_again(venv):
     assert is_complete(install(venv, "whole"))
     assert venv.drop_incomplete() == ()
@@ -99,7 +111,7 @@ def test_a_venv_without_pip_or_of_an_old_python_is_not_kept(venv):
 
 def test_wiping_keeps_the_lock_that_is_held(venv):
     venv.link_project()
-    assert (venv.site_packages / "slipstream.pth").read_text() == f"{venv.root}\n"
+    assert repr(str(venv.root)) in (venv.site_packages / "slipstream.pth").read_text()
     (venv.path / LOCK).touch()
     venv.wipe()
     assert [entry.name for entry in venv.path.iterdir()] == [LOCK]

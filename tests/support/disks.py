@@ -1,4 +1,4 @@
-"""Real disks that are full soon, or that nobody may write to."""
+"""Real disks that are full soon, or that nobody may write to or start programs from."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def small_disk(folder: Path, n_bytes: int) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=True)
 
 
-def make_read_only(disk: Path) -> None:
-    """From now on nobody may write to this disk, not even root."""
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], capture_output=True, check=True)
+def remount(disk: Path, rule: str) -> None:
+    """Give this disk a rule that holds for root too: "ro" or "noexec"."""
+    subprocess.run(["mount", "-o", f"remount,{rule}", str(disk)], capture_output=True, check=True)
 
 
 def fill_up(path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,14 @@ def test_a_second_start_asks_the_first_one_to_show_itself(qtbot, tmp_path: Path)
     third = SingleInstance(tmp_path)
     assert third.claim()
     third.release()
+
+
+def test_a_second_start_asks_where_no_other_user_can_answer(qtbot) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # a socket's path may not be long
+        instance = SingleInstance(Path(folder))
+        assert instance.claim()
+        assert [name for name in os.listdir(folder) if (Path(folder) / name).is_socket()] == ["desktop.socket"]
+        instance.release()
 
 
 def test_without_a_place_for_the_lock_the_window_opens_all_the_same(qtbot, tmp_path: Path) -> None:

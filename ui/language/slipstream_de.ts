@@ -3933,6 +3933,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
+      <source>Nothing has arrived for {duration}, still trying</source>
+      <translation>Seit {duration} kommt nichts an, es wird weiter versucht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
       <source>{value} of {n_total}</source>
       <translation>{value} von {n_total}</translation>
     </message>

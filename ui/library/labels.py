@@ -267,6 +267,8 @@ def download_line(download: Download) -> str:
     """Return how a download goes: what it does, how much is there, how fast, how long still."""
     progress = download.progress
     phase = _PHASES[progress.phase]
+    if progress.is_silent:
+        phase = tr("Nothing has arrived for {duration}, still trying", duration=figures.duration(progress.silence))
     if progress.phase is DownloadPhase.DONE:
         return dotted(phase, size_of(progress.n_total))
     there = (
@@ -278,7 +280,8 @@ def download_line(download: Download) -> str:
         if progress.n_total
         else ""
     )
-    pace = f"{size_of(progress.bytes_per_second)}/s" if progress.bytes_per_second > 0 else ""
+    is_coming = progress.bytes_per_second > 0 and not progress.is_silent
+    pace = f"{size_of(progress.bytes_per_second)}/s" if is_coming else ""
     left = tr("{duration} left", duration=figures.duration(progress.eta)) if progress.eta is not None and pace else ""
     return dotted(phase, there, pace, left)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 ASK_MS = 1_500
+LONGEST_PATH = 90  # bytes: a socket's takes 107, and Qt makes it under a longer name
 # One line of JSON: the file that the second start was given, or "".
 MOST_BYTES = 64 << 10
 
@@ -21,7 +23,10 @@ class SingleInstance(QObject):
 
     def __init__(self, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._name = f"slipstream-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+        self._name = str(folder / "desktop.socket")
+        if len(os.fsencode(self._name)) > LONGEST_PATH:
+            # Among the temporary files, where another user could take the name first, and be asked instead.
+            self._name = f"slipstream-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
         self._lock = QLockFile(str(folder / "desktop.lock"))
         # Only the owner's death makes a lock stale, never its age.
         self._lock.setStaleLockTime(0)

@@ -98,7 +98,8 @@ def download(request: DownloadRequest, connections: int = N_CONNECTIONS) -> Down
 
     def show(progress: DownloadProgress) -> None:
         last.progress = progress
-        line.show(_text(progress), progress.phase.value, is_last=progress.phase.value == "done")
+        phase = "silent" if progress.is_silent else progress.phase.value
+        line.show(_text(progress), phase, is_last=phase == "done")
 
     try:
         with as_library_errors():
@@ -178,7 +179,10 @@ def _text(progress: DownloadProgress) -> str:
     if not progress.n_total:
         return progress.phase.value
     share = progress.n_done / progress.n_total
-    text = f"{progress.phase.value}: {share:4.0%}, {size(progress.n_done)} of {size(progress.n_total)}"
+    there = f"{share:4.0%}, {size(progress.n_done)} of {size(progress.n_total)}"
+    if progress.is_silent:
+        return f"nothing has arrived for {duration(progress.silence)}, still trying (Ctrl-C stops): {there}"
+    text = f"{progress.phase.value}: {there}"
     if progress.bytes_per_second:
         text += f", {size(progress.bytes_per_second)}/s"
     return text + (f", {duration(progress.eta)} left" if progress.eta is not None else "")

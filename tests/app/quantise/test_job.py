@@ -19,7 +19,7 @@ from models.files.provenance import is_verified, read_record
 from models.gguf.header import read_header
 from models.quantise.plan import TARGETS, QuantiseCancelled, QuantiseFailed, QuantisePlan, QuantiseRefused, make_plan
 from models.quantise.progress import QuantisePhase, QuantiseProgress
-from tests.support.disks import make_read_only, small_disk
+from tests.support.disks import remount, small_disk
 from tests.support.quantised import ember_f16, split_ember
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     with pytest.raises(FolderRefused):
         QuantiseJob(plan(tmp_path), tmp_path).run()
     with small_disk(tmp_path / "disk", 1 << 20) as disk:
-        make_read_only(disk)
+        remount(disk, "ro")
         with pytest.raises(FolderRefused, match="Read-only file system"):
             QuantiseJob(plan(disk), disk).run()
 

@@ -25,6 +25,7 @@ from core.kv_cache.segment_store import segment_id
 from tests.support.engines import complete, open_engine, settle
 from tests.support.near_ties import assert_same_up_to_a_near_tie, greedy
 from tests.support.prompts import EMBER, words
+from tests.support.waiting import until
 
 KEY = bytes(range(16))
 GB = 1 << 30
@@ -344,12 +345,13 @@ for turn in range(1_000_000):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_a_writer_that_is_killed_at_any_moment_leaves_whole_files_only(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[4]
+    root = Path(__file__).resolve().parents[3]
     for delay in (0.01, 0.03, 0.05):
         command = [sys.executable, "-c", WRITER, str(tmp_path)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root, env={**os.environ, "PYTHONPATH": str(root)})
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
+        until(lambda: any(tmp_path.rglob("*.kv")))
         time.sleep(delay)
         child.send_signal(signal.SIGKILL)
         child.wait()

@@ -33,7 +33,7 @@ from models.files.errors import (
 from models.files.integrity import hasher
 from models.files.provenance import is_verified, read_record
 from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, RateLimited, RevisionNotFound
-from tests.support.disks import fill_up, make_read_only, small_disk
+from tests.support.disks import fill_up, remount, small_disk
 from tools.model_factory.gguf_factory import EMBER
 from tools.stand_ins.hub_server import STRANGER, TOKEN, Fault
 
@@ -378,6 +378,7 @@ class TestAccess:
         server.repos[REPO].gated = "auto"
         with pytest.raises(GatedWithoutToken):
             pull()
+        assert [name for name in files_in(folder) if not name.endswith(".lock")] == []
         with pytest.raises(GatedForToken):
             pull(of=hub_with(STRANGER))
         pull(of=hub_with(TOKEN))
@@ -427,7 +428,7 @@ class TestDisk:
 
     def test_a_disk_that_may_only_be_read_is_told(self, pull, server, tmp_path):
         with small_disk(tmp_path / "disk", 8 << 20) as place:
-            make_read_only(place)
+            remount(place, "ro")
             with pytest.raises(FolderRefused, match="Read-only file system"):
                 pull(to=place)
             assert server.content_requests() == []

@@ -198,8 +198,10 @@ def test_speed_and_eta():
     progress = speed.progress(1.0, 200, 1100)
     assert (progress.bytes_per_second, progress.eta) == (100, 9)
     for second in range(2, 30):
+        assert progress.is_silent == (progress.silence >= 5.0)
         progress = speed.progress(float(second), 200, 1100)
-    assert (progress.bytes_per_second, progress.eta) == (0, None)
+    assert (progress.bytes_per_second, progress.eta, progress.silence) == (0, None, 28)
+    assert not speed.progress(30.0, 201, 1100).is_silent
     assert speed.progress(31.0, 0, 1100).bytes_per_second == 0
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -53,6 +54,18 @@ def test_a_chat_and_its_messages_come_back_as_they_were(tmp_path: Path) -> None:
     assert again.messages(1) == [said(11, "Hello"), reply]
     assert again.highest_id() == 12
     again.close()
+
+
+def test_only_the_user_can_read_chats_also_older_ones_and_their_copy(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    with closing(sqlite3.connect(path)) as older:
+        older.executescript(f"{MIGRATIONS[0]}; PRAGMA user_version=1; PRAGMA journal_mode=WAL;")
+    path.chmod(0o644)
+    store = ChatStore(path)
+    store.save_chat(a_chat())
+    files = {file.name: oct(stat.S_IMODE(file.stat().st_mode)) for file in tmp_path.iterdir()}
+    store.close()
+    assert files == dict.fromkeys(("chats.db", "chats.db-wal", "chats.db-shm", "chats.backup.db"), "0o600")
 
 
 def test_what_was_written_and_not_sent_is_kept_with_its_chat(tmp_path: Path) -> None:

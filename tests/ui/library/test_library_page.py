@@ -104,6 +104,13 @@ def test_many_downloads_come_into_view_a_few_at_a_time(qtbot, page: LibraryPage)
     qtbot.waitUntil(lambda: list(page.downloads.rows) == list(range(20)))
 
 
+def test_a_download_to_which_nothing_comes_says_so(page: LibraryPage) -> None:
+    silent = DownloadProgress(DownloadPhase.DOWNLOADING, 40_000_000, 100_000_000, 1e6, 60.0, silence=7.0)
+    page.downloads.show_downloads((Download(1, REPO, "Q8_0", silent),))
+    assert "Nothing has arrived for 7 s, still trying" in page.downloads.rows[1].line.text()
+    assert "left" not in page.downloads.rows[1].line.text()
+
+
 def test_a_click_that_was_meant_for_pause_uses_no_model(
     qtbot, page: LibraryPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -117,6 +118,13 @@ def backup_of(path: Path) -> Path:
     return path.with_name(f"{path.stem}.backup{path.suffix}")
 
 
+def _make_private(path: Path) -> None:
+    """Let only its owner read a database, also one that is there; SQLite's files beside it are then made like it."""
+    with contextlib.suppress(OSError):  # SQLite says what is wrong with the folder
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        path.chmod(0o600)
+
+
 class StoreDamaged(Exception):
     """The file is not a database, or its pages are broken."""
 
@@ -132,6 +140,7 @@ class ChatStore:
         """Open or create the file (None: in memory only). Raises StoreDamaged, StoreTooNew, sqlite3 errors, OSError."""
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
+            _make_private(path)
         self._db = sqlite3.connect(MEMORY if path is None else path, isolation_level=None, check_same_thread=False)
         self._db.text_factory = readable
         try:
@@ -173,6 +182,7 @@ class ChatStore:
         kept = backup_of(path)
         fresh = kept.with_name(f"{kept.name}.new")
         fresh.unlink(missing_ok=True)  # of a program that was ended in the middle of this
+        _make_private(fresh)
         with contextlib.closing(sqlite3.connect(fresh)) as copy:
             self._db.backup(copy)
         fresh.replace(kept)
