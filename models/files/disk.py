@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,22 @@ def move_database(path: Path, to: Path) -> None:
     for side in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
             path.with_name(path.name + side).rename(to.with_name(to.name + side))
+
+
+def backup_of(path: Path) -> Path:
+    """Return where the copy of an SQLite file is that was made before it was changed to a newer version."""
+    return path.with_name(f"{path.stem}.backup{path.suffix}")
+
+
+def back_up_database(database: sqlite3.Connection, path: Path) -> None:
+    """Copy the SQLite file at ``path`` that is open as ``database``. Raises OSError and sqlite3.Error."""
+    kept = backup_of(path)
+    fresh = kept.with_name(f"{kept.name}.new")
+    fresh.unlink(missing_ok=True)  # of a program that was ended in the middle of this
+    os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, path.stat().st_mode & 0o777))
+    with closing(sqlite3.connect(fresh)) as copy:
+        database.backup(copy)
+    fresh.replace(kept)
 
 
 def check_space(folder: Path, n_missing: int, reserve: int) -> None:

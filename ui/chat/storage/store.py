@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from models.files.disk import back_up_database
 from ui.chat.storage.search_hit import folded, has_edges
 from ui.client import attachments, tool_calls
 from ui.client.attachments import Attachment
@@ -112,11 +113,6 @@ SEARCH_LIMIT = 200
 _MARKS = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
 
 
-def backup_of(path: Path) -> Path:
-    """Return where the copy of a file of chats is that was made before it was changed to a newer version."""
-    return path.with_name(f"{path.stem}.backup{path.suffix}")
-
-
 class StoreDamaged(Exception):
     """The file is not a database, or its pages are broken."""
 
@@ -168,14 +164,8 @@ class ChatStore:
     def _back_up(self, path: Path) -> None:
         """Copy a file of an older version before it is changed; where that fails, it is not changed."""
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if not 0 < version < len(MIGRATIONS):
-            return
-        kept = backup_of(path)
-        fresh = kept.with_name(f"{kept.name}.new")
-        fresh.unlink(missing_ok=True)  # of a program that was ended in the middle of this
-        with contextlib.closing(sqlite3.connect(fresh)) as copy:
-            self._db.backup(copy)
-        fresh.replace(kept)
+        if 0 < version < len(MIGRATIONS):
+            back_up_database(self._db, path)
 
     def _migrate(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
