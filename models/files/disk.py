@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from models.files.errors import FolderRefused, NoSpace, Stopped
 from models.formatting.json_values import value_of
 from models.formatting.system_error import system_reason
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 # Seconds between two tries to get a lock.
 _LOOK_SECONDS = 0.1
@@ -89,6 +92,24 @@ def check_space(folder: Path, n_missing: int, reserve: int) -> None:
     free = shutil.disk_usage(existing).free
     if n_missing and n_missing + reserve > free:
         raise NoSpace(folder, n_missing + reserve, free)
+
+
+def held_lock(path: Path) -> FileLock | None:
+    """Return the lock at ``path``, held until this process ends; None where another process holds it.
+
+    In a folder that cannot be written, and on a disk that knows no locks, nobody holds one.
+    """
+    from filelock import FileLock, Timeout  # slow to import, and most processes need no lock
+
+    lock = FileLock(path, thread_local=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        return None
+    except (OSError, NotImplementedError):
+        pass
+    return lock
 
 
 @contextmanager
