@@ -45,11 +45,11 @@ async def upload_file(http: HttpRequest) -> Response:
 
 
 async def list_files(http: HttpRequest) -> Response:
-    """List the files, the newest first."""
+    """List the files, the newest first, with ``order`` asc the oldest."""
     found = await asyncio.to_thread(_files(http).all)
     purpose = http.query_params.get("purpose")
-    mine = (_shown(one) for one in found if is_seen(one) and purpose in (None, one["purpose"]))
-    return JSONResponse(asked_page(http, list(mine)))
+    mine = [_shown(one) for one in found if is_seen(one) and purpose in (None, one["purpose"])]
+    return JSONResponse(asked_page(http, mine[::-1] if http.query_params.get("order") == "asc" else mine))
 
 
 async def get_file(file_id: str, http: HttpRequest) -> Response:
