@@ -16,13 +16,12 @@ caller: ContextVar[str | None] = ContextVar("caller", default=None)
 caller_id: ContextVar[str | None] = ContextVar("caller_id", default=None)
 """What tells the key of the request that is being answered from others; None for that of whom the server belongs to."""
 
+ENDPOINT = "editors"  # what the key of the open port is called where requests are listed
+
 
 def may_see(made_by: str | None) -> bool:
     """Whether the request that is being answered may see what was made with this key: its own, and the owner all."""
     return caller_id.get() in (None, made_by)
-
-
-ENDPOINT = "editors"  # what the key of the open port is called where requests are listed
 
 
 class ApiKeys:
@@ -30,11 +29,12 @@ class ApiKeys:
 
     def __init__(self, settings: ServerSettings, store: KeyStore | None = None) -> None:
         """``local`` is what other programs of this user send; they read it in a file that is theirs alone."""
-        self._given = [key.encode() for key in settings.api_keys]
+        given = dict.fromkeys(settings.api_keys)  # an option and a file may say the same one
+        self._given = [key.encode() for key in given]
         self._is_open_to_others = not settings.is_loopback
         self.store = store or KeyStore()
         self._endpoint_key: bytes | None = None
-        self.local = settings.api_keys[0] if len(settings.api_keys) == 1 else new_api_key()
+        self.local = next(iter(given)) if len(given) == 1 else new_api_key()
 
     def open_to_others(self, key: str) -> None:
         """Let in programs with this key, and from now on nobody without one."""

@@ -182,7 +182,7 @@ def test_of_several_keys_without_a_name_each_is_a_client_and_the_users_own_progr
     assert len(ids - {None}) == 2
     own = keys.local.encode()
     assert (keys.name_of(own), keys.id_of(keys.name_of(own), own)) == ("", None)
-    alone = ApiKeys(ServerSettings(api_key="one"))
+    alone = ApiKeys(ServerSettings(api_key="one", more_api_keys=("one",)))
     assert (alone.local, alone.id_of("", b"one")) == ("one", None)
 
 
