@@ -193,7 +193,7 @@ _STATUSES: dict[Any, int] = {
 _QUERIES: dict[Any, tuple[str, ...]] = {
     responses.list_responses: ("limit",),
     responses.list_input_items: ("limit", "after", "order"),
-    batches.list_files: ("limit", "after", "purpose"),
+    batches.list_files: ("limit", "after", "order", "purpose"),
     batches.list_batches: ("limit", "after"),
     router.remove_model: ("model",),
     properties.properties: ("model",),

@@ -14,6 +14,7 @@ from app.server.calls.engine_bridge import AskedRequest, LiveRequest
 from app.server.calls.model_pool import ModelPool
 from app.server.http.body import wants_facts
 from app.server.http.errors import refuse
+from app.server.http.keys import may_see
 from app.server.http.sse import EventStream, encode_event
 from app.server.remotes.figures import RemoteFigures, RemoteRequest
 from app.server.status import state_of
@@ -25,16 +26,17 @@ _SECONDS = 0.1
 
 
 async def list_requests(http: HttpRequest) -> Response:
-    """List the requests that have not ended."""
+    """List the requests that have not ended: those that whoever asks may see."""
     return JSONResponse({"object": "list", "data": _requests(http.app.state.pool, http.app.state.remotes.figures)})
 
 
 async def cancel_request(request_id: str, http: HttpRequest) -> Response:
-    """End a request early, whoever sent it: its reply has what came until now."""
+    """End a request early: its reply has what came until now. The owner may end those of others."""
     pool: ModelPool = http.app.state.pool
     figures: RemoteFigures = http.app.state.remotes.figures
-    ids = {one.request.id: host for host in pool.hosts for one in (*host.bridge.live, *host.bridge.asked)}
-    if request_id in figures.live:
+    here = ((host, one) for host in pool.hosts for one in (*host.bridge.live, *host.bridge.asked))
+    ids = {one.request.id: host for host, one in here if may_see(one.made_by)}
+    if request_id in figures.live and may_see(figures.live[request_id].made_by):
         figures.live[request_id].end(refuse(503, "The request was cancelled.", code="cancelled"))
     elif request_id in ids:
         ids[request_id].bridge.cancel(request_id)
@@ -64,12 +66,15 @@ def _requests(pool: ModelPool, figures: RemoteFigures) -> list[dict[str, Any]]:
         {"id": live.request.id, "model": host.name, "who": live.who, "slot": live.slot}
         | {"lane": live.request.lane.value, **_progress(live, now, is_running=live.slot is not None)}
         for host, live in pool.live
+        if may_see(live.made_by)
     ]
-    vectors = (_vectors(one, host.name, now) for host in pool.hosts for one in host.bridge.asked)
+    asked = ((host, one) for host in pool.hosts for one in host.bridge.asked if may_see(one.made_by))
+    vectors = (_vectors(one, host.name, now) for host, one in asked)
     there = [
         {"id": one.id, "model": one.to.name, "remote": one.to.remote.name, "slot": None}
         | {"lane": one.lane.value, **_progress(one, now, is_running=one.has_slot)}
         for one in figures.live.values()
+        if may_see(one.made_by)
     ]
     return [*here, *(one for one in vectors if one is not None), *there]
 

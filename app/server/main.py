@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,11 @@ from app.settings.server_settings import ServerSettings, names_this_machine
 from core.process.supervisor import Supervisor
 from core.values.errors import BadOption
 from core.values.messages import EnginePhase
+from models.files.disk import held_lock
 
 if TYPE_CHECKING:
+    from filelock import FileLock
+
     from app.server.http.http_server import HttpServer
     from app.server.http.keys import ApiKeys
     from core.values.messages import LoadedModel
@@ -51,12 +55,13 @@ def run_server(settings: ServerSettings) -> int:
     if settings.exit_with_stdin:
         # Leave, as after Ctrl-C, when standard input ends: whoever started us is gone, maybe before we were ready.
         threading.Thread(target=_follow_stdin, name="stdin", daemon=True).start()
-    _log_to_file_and_stderr()
+    log_lock = _log_to_file_and_stderr()
     listening = listen_on(settings.hosts, settings.port)
     try:
         return _run(settings, listening, interrupts)
     finally:
         stop_listening(listening, settings.hosts)
+        log_lock.release()
 
 
 def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: EarlyInterrupts) -> int:
@@ -207,15 +212,23 @@ def _follow_stdin() -> None:
     _thread.interrupt_main()
 
 
-def _log_to_file_and_stderr() -> None:
+def _own_log() -> tuple[Path, FileLock]:
+    """Return a log that no other server of this user writes, which would move it away, and its lock."""
+    paths = (log_folder() / ("server.log" if number == 1 else f"server-{number}.log") for number in count(1))
+    return next((path, lock) for path in paths if (lock := held_lock(path.with_suffix(".lock"))) is not None)
+
+
+def _log_to_file_and_stderr() -> FileLock:
+    """Return the lock of the file, which keeps other servers from it."""
     from logging.handlers import RotatingFileHandler
 
     to_stderr = logging.StreamHandler()
     to_stderr.setLevel(logging.WARNING)
     handlers: list[logging.Handler] = [to_stderr]
+    path, lock = _own_log()
     with contextlib.suppress(OSError):
-        log_folder().mkdir(parents=True, exist_ok=True)
-        handlers.append(RotatingFileHandler(log_folder() / "server.log", maxBytes=1 << 21, backupCount=1))
+        handlers.append(RotatingFileHandler(path, maxBytes=1 << 21, backupCount=1))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=handlers)
     to_stderr.setFormatter(logging.Formatter("%(message)s"))
     logging.raiseExceptions = False  # where the disk is full, each line of the log would become a traceback
+    return lock

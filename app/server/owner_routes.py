@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,6 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from app.environment.paths import log_folder
 from app.server.calls.schemas import Text
 from app.server.http.body import Body, query_number
 from app.server.http.errors import STATUSES, ApiError, refuse
@@ -172,7 +172,10 @@ async def get_log(http: HttpRequest) -> Response:
 
 
 def _last_lines(n_lines: int) -> list[str]:
-    path = log_folder() / "server.log"
+    handlers = (one for one in logging.getLogger().handlers if isinstance(one, logging.FileHandler))
+    path = next((one.baseFilename for one in handlers), None)
+    if path is None:  # the folder cannot be written
+        return []
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return [line.rstrip("\n") for line in deque(file, n_lines)]

@@ -312,8 +312,7 @@ class Supervisor:
         _log.error("The engine of %s %s.%s", name, cause, end)
         workers = self._options.workers if self._options is not None else ()
         if workers and process.wrote(LOST_WORKER):
-            # This is not the engine's fault. It starts again with the next request, since the worker may stay away.
-            self._fail(_lost(workers), 0.0)
+            self._lose(workers)
             return
         ran = [replace(request, id="") for request in self._live.values()]
         self._suspects = [one for one in ran if one in self._suspects] if self._n_deaths else ran
@@ -328,18 +327,31 @@ class Supervisor:
             )
             self._fail(joined((problem, detail)), wait)
             return
-        self._process = None
         self._keep_unbegun()
         message = Sentence(
             "The engine {cause} while it was answering. It is being restarted: please send the request again.",
             cause=cause,
         )
+        self._start_anew(wait, Sentence("The engine {cause} and is being restarted.", cause=cause), message)
+
+    def _lose(self, workers: tuple[str, ...]) -> None:
+        """Handle the loss of a worker, which is not the engine's fault.
+
+        Another engine starts for the requests that have not begun, and else with the next one, since the worker may
+        stay away.
+        """
+        self._keep_unbegun()
+        wait = self._next_wait() if self._queued else 0.0
+        if self._queued and wait <= _UNNOTICED_WAIT:
+            self._start_anew(wait, _lost(workers), _lost(workers))
+        else:
+            self._fail(_lost(workers), 0.0)
+
+    def _start_anew(self, wait: float, problem: str, message: str) -> None:
+        """End the requests that have begun with this message, and start another process for the others."""
+        self._process = None
         self._end_all(Failure(FailureKind.ENGINE_DIED, message, retry_after=wait), queued_too=False)
-        self._publish(
-            EngineState(
-                EnginePhase.RESTARTING, problem=Sentence("The engine {cause} and is being restarted.", cause=cause)
-            )
-        )
+        self._publish(EngineState(EnginePhase.RESTARTING, problem=problem))
         self._generation += 1
         _later(wait, self._restart, self._generation)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import Downloaded, DownloadOptions, DownloadPhase, DownloadProgress
-from models.files.disk import hold_folder_lock, read_json, write_whole
+from models.download.queue_file import QueueFile
+from models.files.disk import hold_folder_lock
 from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty
 from models.files.safe_path import PARTIAL_FOLDER, partial
@@ -46,7 +47,8 @@ class DownloadQueue:
     """Runs downloads in order, one at a time, in a thread of its own. Thread-safe.
 
     ``changed`` is called from that thread with a job that has changed. The next queue of the same folder starts with
-    the unfinished downloads, paused; ``interrupted`` are the numbers of those that the user had not paused.
+    the unfinished downloads of those that are gone, paused; ``interrupted`` are the numbers of those that the user had
+    not paused.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class DownloadQueue:
     ) -> None:
         self._hub, self._folder, self._options = hub, folder, options
         self._on_change = changed
-        self._file = folder / PARTIAL_FOLDER / "queue.json"
+        self._file = QueueFile(folder / PARTIAL_FOLDER)
         self._lock = threading.Condition()
         self._numbers = count(1)
         self._running: dict[int, ModelDownload] = {}
@@ -140,6 +142,7 @@ class DownloadQueue:
         for number in running:
             self.pause(number)
         self.wait()
+        self._file.close()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing runs; False if it still does after ``timeout`` seconds."""
@@ -247,17 +250,17 @@ class DownloadQueue:
             if job.phase is not DownloadPhase.DONE
         ]
         try:
-            write_whole(self._file, json.dumps(requests))
+            self._file.write(requests)
         except OSError:
             # The download itself reports that the folder cannot be written.
             return
 
     def _saved(self) -> list[tuple[DownloadRequest, tuple[str, ...], bool]]:
         """The requests that were saved, each with its files and whether the user had paused it."""
-        try:
-            return [
-                (value_of(DownloadRequest, one), tuple(map(str, one.get("files", ()))), one.get("is_paused", True))
-                for one in read_json(self._file)
-            ]
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return []
+        found: dict[DownloadRequest, tuple[DownloadRequest, tuple[str, ...], bool]] = {}
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            for one in self._file.take_over():
+                request = value_of(DownloadRequest, one)
+                files = tuple(map(str, one.get("files", ())))
+                found.setdefault(request, (request, files, one.get("is_paused", True)))
+        return list(found.values())

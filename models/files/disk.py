@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from models.files.errors import FolderRefused, NoSpace, Stopped
 from models.formatting.json_values import value_of
 from models.formatting.system_error import system_reason
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 # Seconds between two tries to get a lock.
 _LOOK_SECONDS = 0.1
@@ -66,12 +70,46 @@ def move_database(path: Path, to: Path) -> None:
             path.with_name(path.name + side).rename(to.with_name(to.name + side))
 
 
+def backup_of(path: Path) -> Path:
+    """Return where the copy of an SQLite file is that was made before it was changed to a newer version."""
+    return path.with_name(f"{path.stem}.backup{path.suffix}")
+
+
+def back_up_database(database: sqlite3.Connection, path: Path) -> None:
+    """Copy the SQLite file at ``path`` that is open as ``database``. Raises OSError and sqlite3.Error."""
+    kept = backup_of(path)
+    fresh = kept.with_name(f"{kept.name}.new")
+    fresh.unlink(missing_ok=True)  # of a program that was ended in the middle of this
+    os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, path.stat().st_mode & 0o777))
+    with closing(sqlite3.connect(fresh)) as copy:
+        database.backup(copy)
+    fresh.replace(kept)
+
+
 def check_space(folder: Path, n_missing: int, reserve: int) -> None:
     """Raise NoSpace if ``n_missing`` bytes more would leave less than ``reserve`` on the disk of ``folder``."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     if n_missing and n_missing + reserve > free:
         raise NoSpace(folder, n_missing + reserve, free)
+
+
+def held_lock(path: Path) -> FileLock | None:
+    """Return the lock at ``path``, held until this process ends; None where another process holds it.
+
+    In a folder that cannot be written, and on a disk that knows no locks, nobody holds one.
+    """
+    from filelock import FileLock, Timeout  # slow to import, and most processes need no lock
+
+    lock = FileLock(path, thread_local=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        return None
+    except (OSError, NotImplementedError):
+        pass
+    return lock
 
 
 @contextmanager

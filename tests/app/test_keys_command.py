@@ -104,8 +104,9 @@ def test_a_running_server_notices_keys_that_are_added_and_revoked(serving: Serve
         seen: list[str | None] = []
 
         def look() -> None:
-            listed = httpx.get(f"{url}/slipstream/requests", headers={"x-api-key": "team-1"}).json()["data"]
-            seen.extend(one["who"] for one in listed)
+            for one in ("team-1", key):
+                listed = httpx.get(f"{url}/slipstream/requests", headers={"x-api-key": one}).json()["data"]
+                seen.extend(request["who"] for request in listed)
 
         stream = client.chat.completions.create(
             model="any",

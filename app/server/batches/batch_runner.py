@@ -25,6 +25,7 @@ from app.jobs.batch.job_file import JobFile
 from app.jobs.batch.result_file import ResultFile, Tally
 from app.server.batches.file_store import FileStore, Record, RecordFolder
 from app.server.chat.deep import DeepReplyProgress, progress_listener
+from app.server.http.keys import caller_id
 from app.server.http.limits import INTERNAL
 from core.values.errors import BadRequest, SlipstreamError
 from models.formatting.system_error import lacks_space
@@ -122,6 +123,7 @@ class BatchRunner:
 
     async def _run(self, record: Record) -> None:
         batch_id = record["id"]
+        caller_id.set(record.get("made_by"))  # its lines see what their batch's key may see
         try:
             await self._answer(record)
         except (SlipstreamError, OSError) as error:
@@ -228,6 +230,7 @@ class BatchRunner:
             if found is None or found["status"] not in NOT_OVER:
                 return
             path = self._result_path(batch_id)
+            caller_id.set(found.get("made_by"))  # the files are whose the batch is, whoever ends it
             given: Record = {}
             try:
                 for field, is_good in (("output_file_id", True), ("error_file_id", False)):

@@ -12,11 +12,17 @@ from typing import Any, BinaryIO
 
 from app.environment.paths import make_private
 from app.server.calls.generation import new_id
+from app.server.http.keys import caller_id, may_see
 from models.files.disk import write_whole
 
 # Ids become names of files: nothing else of a request may.
 _ID = re.compile(r"[a-z]+[-_][0-9a-f-]{1,80}")
 Record = dict[str, Any]
+
+
+def is_seen(record: Record) -> bool:
+    """Whether the request that is being answered may see a record."""
+    return may_see(record.get("made_by"))
 
 
 class RecordFolder:
@@ -28,7 +34,8 @@ class RecordFolder:
     def put(self, record: Record) -> None:
         """Write a record in place of the one of its id. Raises OSError."""
         make_private(self.folder)
-        record = {"created_ns": time.time_ns()} | record  # a second is too coarse for the order of a list
+        # A second is too coarse for the order of a list. Whose a record is does not change.
+        record = {"created_ns": time.time_ns(), "made_by": caller_id.get()} | record
         write_whole(self.folder / f"{record['id']}.json", json.dumps(record))
 
     def get(self, record_id: str) -> Record | None:

@@ -12,7 +12,7 @@ from starlette.datastructures import UploadFile
 
 from app.jobs.batch.job_file import URLS
 from app.server.batches.batch_runner import NOT_OVER, OPEN, BatchRunner
-from app.server.batches.file_store import FileStore, Record
+from app.server.batches.file_store import FileStore, Record, is_seen
 from app.server.calls.generation import new_id
 from app.server.calls.schemas import Text
 from app.server.http.body import Body, asked_page
@@ -41,19 +41,20 @@ async def upload_file(http: HttpRequest) -> Response:
             raise refuse(400, f"purpose must be {known}, not {str(purpose)[:40]!r}.", param="purpose")
         name = (file.filename or "file")[:200]
         record = await asyncio.to_thread(_files(http).copy, file.file, name, purpose)
-    return JSONResponse(record)
+    return JSONResponse(_shown(record))
 
 
 async def list_files(http: HttpRequest) -> Response:
-    """List the files, the newest first."""
+    """List the files, the newest first, with ``order`` asc the oldest."""
     found = await asyncio.to_thread(_files(http).all)
     purpose = http.query_params.get("purpose")
-    return JSONResponse(asked_page(http, [one for one in found if purpose in (None, one["purpose"])]))
+    mine = [_shown(one) for one in found if is_seen(one) and purpose in (None, one["purpose"])]
+    return JSONResponse(asked_page(http, mine[::-1] if http.query_params.get("order") == "asc" else mine))
 
 
 async def get_file(file_id: str, http: HttpRequest) -> Response:
     """Return what is known of a file."""
-    return JSONResponse(_file(file_id, http))
+    return JSONResponse(_shown(_file(file_id, http)))
 
 
 async def get_file_content(file_id: str, http: HttpRequest) -> Response:
@@ -85,7 +86,8 @@ async def create_batch(body: BatchBody, http: HttpRequest) -> Response:
     """Take a file of requests into the line."""
     if body.endpoint not in URLS:
         raise refuse(400, f"endpoint must be one of {', '.join(URLS)}.", param="endpoint")
-    if _files(http).get(body.input_file_id) is None:
+    found = _files(http).get(body.input_file_id)
+    if found is None or not is_seen(found):
         raise refuse(400, f"There is no file {body.input_file_id[:80]!r} here.", param="input_file_id")
     record: Record = {
         "id": new_id("batch"),
@@ -109,13 +111,13 @@ async def create_batch(body: BatchBody, http: HttpRequest) -> Response:
 
 async def list_batches(http: HttpRequest) -> Response:
     """List the batches, the newest first."""
-    page = asked_page(http, await asyncio.to_thread(_runner(http).batches.all))
-    return JSONResponse(page | {"data": [_shown(record, http) for record in page["data"]]})
+    found = await asyncio.to_thread(_runner(http).batches.all)
+    return JSONResponse(asked_page(http, [_batch_shown(one, http) for one in found if is_seen(one)]))
 
 
 async def get_batch(batch_id: str, http: HttpRequest) -> Response:
     """Return how far a batch is."""
-    return JSONResponse(_shown(_batch(batch_id, http), http))
+    return JSONResponse(_batch_shown(_batch(batch_id, http), http))
 
 
 async def cancel_batch(batch_id: str, http: HttpRequest) -> Response:
@@ -124,7 +126,7 @@ async def cancel_batch(batch_id: str, http: HttpRequest) -> Response:
     if record["status"] not in NOT_OVER:
         raise refuse(400, f"This batch is {record['status']}, so it cannot be cancelled.", param="batch_id")
     await _runner(http).cancel(record["id"])
-    return JSONResponse(_batch(batch_id, http))
+    return JSONResponse(_shown(_batch(batch_id, http)))
 
 
 async def pause_batch(batch_id: str, http: HttpRequest) -> Response:
@@ -134,7 +136,7 @@ async def pause_batch(batch_id: str, http: HttpRequest) -> Response:
         state = "paused already" if record.get("paused") else record["status"]
         raise refuse(400, f"This batch is {state}, so it cannot be paused.", param="batch_id")
     await _runner(http).pause(record["id"])
-    return JSONResponse(_batch(batch_id, http))
+    return JSONResponse(_shown(_batch(batch_id, http)))
 
 
 async def resume_batch(batch_id: str, http: HttpRequest) -> Response:
@@ -143,7 +145,7 @@ async def resume_batch(batch_id: str, http: HttpRequest) -> Response:
     if record["status"] not in OPEN or not record.get("paused"):
         raise refuse(400, "This batch is not paused, so it cannot go on.", param="batch_id")
     _runner(http).resume(record["id"])
-    return JSONResponse(_batch(batch_id, http))
+    return JSONResponse(_shown(_batch(batch_id, http)))
 
 
 async def remove_batch(batch_id: str, http: HttpRequest) -> Response:
@@ -172,22 +174,27 @@ def _runner(http: HttpRequest) -> BatchRunner:
 
 def _file(file_id: str, http: HttpRequest) -> Record:
     found = _files(http).get(file_id)
-    if found is None:
+    if found is None or not is_seen(found):
         raise _unknown("file", file_id)
     return found
 
 
 def _batch(batch_id: str, http: HttpRequest) -> Record:
     found = _runner(http).batches.get(batch_id)
-    if found is None:
+    if found is None or not is_seen(found):
         raise _unknown("batch", batch_id)
     return found
 
 
-def _shown(record: Record, http: HttpRequest) -> Record:
-    """Return a batch with how far its deep replies are, where any is at work."""
+def _shown(record: Record) -> Record:
+    """Return a record as clients see it."""
+    return {name: value for name, value in record.items() if name != "made_by"}
+
+
+def _batch_shown(record: Record, http: HttpRequest) -> Record:
+    """Return a batch as clients see it, with how far its deep replies are, where any is at work."""
     replies = _runner(http).deep_replies(record["id"])
-    return record | {"deep": replies} if replies else record
+    return _shown(record) | ({"deep": replies} if replies else {})
 
 
 def _unknown(kind: str, record_id: str) -> ApiError:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import refuse
-from app.server.http.keys import caller
+from app.server.http.keys import caller, caller_id
 from core.values.messages import (
     AnyRequest,
     Ended,
@@ -93,12 +93,16 @@ class RequestObserver(Protocol):
 
 @dataclass(slots=True)
 class AskedRequest:
-    """A request that has not ended, of ``since`` on ``time.monotonic``; ``who`` is the name of the key it came with."""
+    """A request that has not ended, of ``since`` on ``time.monotonic``.
+
+    ``who`` is the name of the key it came with, and ``made_by`` tells that key from others.
+    """
 
     request: AnyRequest
     channel: Channel
     since: float = field(default_factory=time.monotonic)
     who: str | None = field(default_factory=caller.get)
+    made_by: str | None = field(default_factory=caller_id.get)
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from contextvars import ContextVar
 
@@ -12,10 +13,15 @@ from app.settings.server_settings import ServerSettings
 caller: ContextVar[str | None] = ContextVar("caller", default=None)
 """The name of the key of the request that is being answered; None where it has none, or a key without a name."""
 
-sees_cached_texts: ContextVar[bool] = ContextVar("sees_cached_texts", default=False)
-"""Whether whoever sent the request that is being answered may see texts that others have sent: the owner."""
+caller_id: ContextVar[str | None] = ContextVar("caller_id", default=None)
+"""What tells the key of the request that is being answered from others; None for that of whom the server belongs to."""
 
 ENDPOINT = "editors"  # what the key of the open port is called where requests are listed
+
+
+def may_see(made_by: str | None) -> bool:
+    """Whether the request that is being answered may see what was made with this key: its own, and the owner all."""
+    return caller_id.get() in (None, made_by)
 
 
 class ApiKeys:
@@ -23,11 +29,12 @@ class ApiKeys:
 
     def __init__(self, settings: ServerSettings, store: KeyStore | None = None) -> None:
         """``local`` is what other programs of this user send; they read it in a file that is theirs alone."""
-        self._given = [key.encode() for key in settings.api_keys]
+        given = dict.fromkeys(settings.api_keys)  # an option and a file may say the same one
+        self._given = [key.encode() for key in given]
         self._is_open_to_others = not settings.is_loopback
         self.store = store or KeyStore()
         self._endpoint_key: bytes | None = None
-        self.local = settings.api_keys[0] if settings.api_keys else new_api_key()
+        self.local = next(iter(given)) if len(given) == 1 else new_api_key()
 
     def open_to_others(self, key: str) -> None:
         """Let in programs with this key, and from now on nobody without one."""
@@ -38,12 +45,15 @@ class ApiKeys:
         """Whether requests without a key are refused."""
         return bool(self._given) or self._is_open_to_others or not self.store.is_empty
 
-    def is_owner(self, name: str | None) -> bool:
-        """Whether a key of this name, or none, is that of whom the server belongs to.
+    def id_of(self, name: str | None, sent: bytes) -> str | None:
+        """Return what tells a key of this name, or none, from others; None for that of whom the server belongs to.
 
-        Where it was started with several keys, they may be those of several people.
+        Where it was started with several keys, they may be those of several people. A name may be given again to
+        another key, which is not to see what was made with the first.
         """
-        return not name and len(self._given) < 2
+        if not name and (len(self._given) < 2 or secrets.compare_digest(sent, self.local.encode())):
+            return None
+        return hashlib.sha256(sent).hexdigest()[:32]
 
     def name_of(self, sent: bytes) -> str | None:
         """Return the name of a key, "" for one without a name; None for what is no key of this server.

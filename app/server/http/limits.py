@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.http.errors import ANTHROPIC, ApiError, refuse
-from app.server.http.keys import ApiKeys, caller, sees_cached_texts
+from app.server.http.keys import ApiKeys, caller, caller_id
 from app.server.http.listening_socket import is_socket_path
 from app.settings.server_settings import ServerSettings
 from core.values.addresses import ALL_ORIGINS, LOCAL_ORIGINS
@@ -329,12 +329,12 @@ class BearerAuth:
         if scope["type"] != "http" or INTERNAL in scope:
             await self._app(scope, receive, send)
             return
-        name = self._name(scope)
+        name, sent = self._key(scope)
         if name is not None or scope["path"] in OPEN_PATHS or not self._keys.is_needed:
             if name:
                 asyncio.get_running_loop().run_in_executor(None, self._keys.store.note_use, name)
             caller.set(name or None)
-            sees_cached_texts.set(self._keys.is_owner(name))
+            caller_id.set(self._keys.id_of(name, sent))
             await self._app(scope, receive, send)
             return
         message = "This server needs an API key: send it as the header 'Authorization: Bearer KEY'."
@@ -342,11 +342,12 @@ class BearerAuth:
             message = "The API key is none of this server's."
         await send_error(scope, send, refuse(401, message), {"www-authenticate": "Bearer"})
 
-    def _name(self, scope: Scope) -> str | None:
+    def _key(self, scope: Scope) -> tuple[str | None, bytes]:
+        """Return the first key that is one of ours, and its name; None where there is none."""
         scheme, _, bearer = (header(scope, b"authorization") or b"").partition(b" ")
         sent = bearer if scheme.lower() == b"bearer" else b"", header(scope, b"x-api-key") or b""
-        found = [self._keys.name_of(key.strip()) for key in sent if key.strip()]
-        return next((name for name in found if name is not None), None)
+        found = [(self._keys.name_of(key), key) for key in map(bytes.strip, sent) if key]
+        return next((one for one in found if one[0] is not None), (None, b""))
 
 
 class RequestIds:
@@ -397,7 +398,7 @@ def plain_path(path: str) -> str:
 def check_owner(http: HttpRequest, what: str, *, by_name: bool = True) -> None:
     """Refuse anybody but the owner; ``what`` begins the sentence, as "Remotes are changed".
 
-    Without ``by_name`` also those whose key has a name: an editor's key shall not make itself others.
+    Without ``by_name`` also those with a client's key: an editor's shall not make itself others.
     """
     keys: ApiKeys = http.app.state.keys
     if not keys.is_needed:
@@ -405,5 +406,11 @@ def check_owner(http: HttpRequest, what: str, *, by_name: bool = True) -> None:
     # A Unix socket has no address, and belongs to this machine.
     if http.client is not None and http.client.host not in LOOPBACK_NAMES:
         raise refuse(403, f"{what} on the machine of the server only.", code="not_local")
-    if not by_name and caller.get() is not None:
+    if not by_name:
+        check_own_key(what)
+
+
+def check_own_key(what: str) -> None:
+    """Refuse clients' keys; ``what`` begins the sentence."""
+    if caller_id.get() is not None:
         raise refuse(403, f"{what} with the server's own key only, not with a client's.", code="not_owner")

@@ -16,6 +16,8 @@ from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import CompletionBody, LoraScale
 from app.server.http.body import LenientBody
 from app.server.http.errors import refuse
+from app.server.http.keys import may_see
+from app.server.http.limits import check_own_key
 from core.values.errors import EngineUnavailable
 from core.values.messages import EnginePhase, LoadedModel
 from core.values.request import Request, SamplingParams, SlotAction, SlotDone, SlotRequest
@@ -75,7 +77,7 @@ async def change_properties(http: HttpRequest, body: dict[str, Any] | None = Non
 
 
 async def slots(http: HttpRequest) -> Response:
-    """List the slots; with ``fail_on_no_slot=1``, 503 where none is free."""
+    """List the slots; with ``fail_on_no_slot=1``, 503 where none is free. Of others' requests nothing is told."""
     host = await _host(http)
     model = _model(host)
     running = {one.slot: one for one in host.bridge.live if one.slot is not None}
@@ -102,6 +104,7 @@ async def act_on_slot(id_slot: int, http: HttpRequest, body: SlotBody | None = N
             "This server does not support slots action. Start it with `--slot-save-path FOLDER`. Without it, prompts "
             "are kept in memory and on disk, and found again, by themselves.",
         )
+    check_own_key("Slots are saved, restored and erased")  # what a slot holds may be the text of any key
     action = http.query_params.get("action", "")
     if action not in _ACTIONS:
         raise refuse(400, f"action must be save, restore or erase, not {action[:40]!r}.", param="action")
@@ -163,6 +166,8 @@ def _slot(number: int, live: LiveRequest | None, model: LoadedModel) -> dict[str
     slot: dict[str, Any] = {"id": number, "n_ctx": model.n_ctx, "speculative": _speculates(model)}
     if live is None:
         return slot | {"is_processing": False}
+    if not may_see(live.made_by):  # its stop strings and its grammar are somebody's texts
+        return slot | {"is_processing": True}
     limit, n_done = live.request.max_tokens, live.n_tokens
     return slot | {
         "id_task": live.request.id,
@@ -206,7 +211,8 @@ async def list_adapters(http: HttpRequest) -> Response:
 
 
 async def scale_adapters(body: list[LoraScale], http: HttpRequest) -> Response:
-    """Change the scales for requests to come; an adapter that is not listed gets 0."""
+    """Change the scales for requests to come, of all keys; an adapter that is not listed gets 0."""
+    check_own_key("The scales of all requests are changed")
     host = _adapted(http)
     host.lora_scales = host.lora_of(body) or host.lora_scales
     return JSONResponse({"success": True})

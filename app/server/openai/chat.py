@@ -16,6 +16,7 @@ from app.server.calls.model_pool import ModelPool
 from app.server.chat.chat_call import ChatCall, ChatRun
 from app.server.chat.run import Choice, respond
 from app.server.http.body import LenientBody
+from app.server.http.keys import may_see
 from app.server.http.sse import encode_text, while_connected
 from app.server.openai.timings import OpenAiReply, chat_logprobs, timings_so_far
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
@@ -48,7 +49,8 @@ async def control(body: ControlBody, http: HttpRequest) -> Response:
     pool: ModelPool = http.app.state.pool
     number = body.id.removeprefix(f"{_REPLY_ID}-")
     name = f"{ChatCall.ID_PREFIX}-{number}"
-    found = [(host, live) for host, live in pool.live if live.channel.first_id == name and live.slot is not None]
+    running = [(host, live) for host, live in pool.live if live.channel.first_id == name and live.slot is not None]
+    found = [(host, live) for host, live in running if may_see(live.made_by)]
     thinking = [(host, live) for host, live in found if live.request.thinking is not None]
     for host, live in thinking:
         host.bridge.end_thoughts(live.request.id)

@@ -171,9 +171,15 @@ class ToolNames:
             for one in _objects(tool.get("tools"), "tools", "tools"):
                 self._add(one, str(name))
             return
-        if kind not in ("function", "custom") or not isinstance(name, str):
+        if kind not in ("function", "custom"):
             raise BadRequest(
                 f"Tools of the type {kind!r} cannot be used here: send functions, or leave it out.", param="tools"
+            )
+        if not isinstance(name, str):
+            raise BadRequest(
+                f"A tool of the type {kind!r} has no name: in a response its name and the rest stand beside its type, "
+                f"not in a field {kind!r} as in a chat.",
+                param="tools",
             )
         seen = self.seen(name, namespace)
         self._sent[seen] = SentTool(kind, name, namespace)

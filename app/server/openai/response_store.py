@@ -9,13 +9,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from app.environment.paths import make_private
 from app.server.calls.generation import new_id
-from models.files.disk import move_database
+from app.server.http.keys import caller_id
+from models.files.disk import back_up_database, backup_of, move_database
 
 _log = logging.getLogger("slipstream.server")
 Item = dict[str, Any]
@@ -27,27 +28,33 @@ _MOST_LINKS = 10_000
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS responses (
-    id TEXT PRIMARY KEY, created REAL NOT NULL, previous TEXT, input TEXT NOT NULL, response TEXT NOT NULL
+    id TEXT PRIMARY KEY, created REAL NOT NULL, previous TEXT, input TEXT NOT NULL, response TEXT NOT NULL, made_by TEXT
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS responses_created ON responses (created);
 """
-_CHAIN = """
-WITH RECURSIVE chain (id, previous, input, response, depth) AS (
-    SELECT id, previous, input, response, 0 FROM responses WHERE id = ?
+# What was stored before there was this column is the owner's.
+_NEW_COLUMN = "ALTER TABLE responses ADD COLUMN made_by TEXT"
+_FIELDS = "previous, input, response, made_by"
+_MAY_SEE = "(:made_by IS NULL OR made_by = :made_by)"
+_CHAIN = f"""
+WITH RECURSIVE chain (id, previous, input, response, made_by, depth) AS (
+    SELECT id, previous, input, response, made_by, 0 FROM responses WHERE id = :id AND {_MAY_SEE}
     UNION ALL
-    SELECT r.id, r.previous, r.input, r.response, depth + 1 FROM responses r JOIN chain ON r.id = chain.previous
-    WHERE depth < ?
-) SELECT previous, input, response FROM chain ORDER BY depth DESC
+    SELECT r.id, r.previous, r.input, r.response, r.made_by, depth + 1
+    FROM responses r JOIN chain ON r.id = chain.previous
+    WHERE depth < {_MOST_LINKS}
+) SELECT {_FIELDS} FROM chain ORDER BY depth DESC
 """
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response and the items that it answered, without those before ``previous``."""
+    """A response and the items that it answered, without those before ``previous``; and with which key."""
 
     response: dict[str, Any]
     input: list[Item]
     previous: str | None = None
+    made_by: str | None = field(default_factory=caller_id.get)
 
     @property
     def id(self) -> str:
@@ -66,7 +73,10 @@ def number_of(any_id: str) -> str:
 
 
 class ResponseStore:
-    """The stored responses in one file, made when the first one is stored. Several threads may use it."""
+    """The stored responses in one file, made when the first one is stored. Several threads may use it.
+
+    A request finds those that its key may see; those of others are not there for it.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -78,11 +88,16 @@ class ResponseStore:
 
         Whoever waits for the response gets it all the same: the log says why it is not stored.
         """
-        row = (stored.id, time.time(), stored.previous, json.dumps(stored.input), json.dumps(stored.response))
+        texts = json.dumps(stored.input), json.dumps(stored.response)
+        row = (stored.id, time.time(), stored.previous, *texts, stored.made_by)
+
+        oldest, backup = time.time() - KEPT_SECONDS, backup_of(self._file)
 
         def insert(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM responses WHERE created < ?", (time.time() - KEPT_SECONDS,))
-            connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", row)
+            connection.execute("DELETE FROM responses WHERE created < ?", (oldest,))
+            connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?)", row)
+            if backup.exists() and backup.stat().st_mtime < oldest:
+                backup.unlink()
 
         try:
             self._do(insert)
@@ -93,7 +108,7 @@ class ResponseStore:
 
     def get(self, response_id: str) -> StoredResponse | None:
         """Return a response by its id; None where there is none."""
-        rows = self._rows("SELECT previous, input, response FROM responses WHERE id = ?", (response_id,))
+        rows = self._rows(f"SELECT {_FIELDS} FROM responses WHERE id = :id AND {_MAY_SEE}", id=response_id)
         return _stored(rows[0]) if rows else None
 
     def item(self, item_id: str) -> Item | None:
@@ -104,23 +119,22 @@ class ResponseStore:
 
     def chain(self, response_id: str) -> list[StoredResponse]:
         """Return the responses of a conversation up to this one, the oldest first; none where the id is unknown."""
-        return [_stored(row) for row in self._rows(_CHAIN, (response_id, _MOST_LINKS))]
+        return [_stored(row) for row in self._rows(_CHAIN, id=response_id)]
 
     def delete(self, response_id: str) -> bool:
         """Delete a response; False where there is none."""
         if not self._file.exists():
             return False
-        deleting = "DELETE FROM responses WHERE id = ?"
-        return self._do(lambda connection: connection.execute(deleting, (response_id,)).rowcount > 0)
+        deleting, values = f"DELETE FROM responses WHERE id = :id AND {_MAY_SEE}", _values(id=response_id)
+        is_there = self._do(lambda connection: connection.execute(deleting, values).rowcount > 0)
+        if is_there:
+            backup_of(self._file).unlink(missing_ok=True)  # the response is there too
+        return is_there
 
     def newest(self, limit: int) -> list[StoredResponse]:
         """Return the newest responses, the newest first."""
-        return [
-            _stored(row)
-            for row in self._rows(
-                "SELECT previous, input, response FROM responses ORDER BY created DESC LIMIT ?", (limit,)
-            )
-        ]
+        newest = f"SELECT {_FIELDS} FROM responses WHERE {_MAY_SEE} ORDER BY created DESC LIMIT :limit"
+        return [_stored(row) for row in self._rows(newest, limit=limit)]
 
     def close(self) -> None:
         """Close the file."""
@@ -132,10 +146,10 @@ class ResponseStore:
             self._open.close()
             self._open = None
 
-    def _rows(self, query: str, values: tuple[Any, ...]) -> list[Any]:
+    def _rows(self, query: str, **values: Any) -> list[Any]:
         if not self._file.exists():
             return []
-        return self._do(lambda connection: connection.execute(query, values).fetchall())
+        return self._do(lambda connection: connection.execute(query, _values(**values)).fetchall())
 
     def _do(self, work: Callable[[sqlite3.Connection], R]) -> R:
         """Return what ``work`` does with the file. One that is damaged is set aside, and it is done with a new one."""
@@ -162,8 +176,14 @@ class ResponseStore:
         connection = sqlite3.connect(self._file, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
+            if _is_older(connection):
+                back_up_database(connection, self._file)
+                with connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    if _is_older(connection):  # no other server of this user has changed it meanwhile
+                        connection.execute(_NEW_COLUMN)
             connection.executescript(_SCHEMA)
-        except sqlite3.Error:
+        except (OSError, sqlite3.Error):
             connection.close()
             raise
         with contextlib.suppress(OSError):  # a file system without rights
@@ -177,6 +197,15 @@ class ResponseStore:
         _log.warning("The stored responses could not be read: the file is damaged. It was kept as %s.", aside)
 
 
-def _stored(row: tuple[str | None, str, str]) -> StoredResponse:
-    previous, items, response = row
-    return StoredResponse(json.loads(response), json.loads(items), previous)
+def _is_older(connection: sqlite3.Connection) -> bool:
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(responses)")]
+    return bool(columns) and "made_by" not in columns
+
+
+def _values(**values: Any) -> dict[str, Any]:
+    return values | {"made_by": caller_id.get()}
+
+
+def _stored(row: tuple[str | None, str, str, str | None]) -> StoredResponse:
+    previous, items, response, made_by = row
+    return StoredResponse(json.loads(response), json.loads(items), previous, made_by)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.batches.file_store import FileStore
+from app.server.batches.file_store import FileStore, is_seen
 from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import ChoiceUpdate
 from app.server.chat.chat_call import ChatCall, ChatRun
@@ -100,7 +100,8 @@ async def _chat(body: ResponseBody, earlier: list[Item], http: HttpRequest) -> C
 
 
 def _uploaded(files: FileStore, file_id: str) -> str:
-    if files.get(file_id) is None:
+    found = files.get(file_id)
+    if found is None or not is_seen(found):
         message = f"There is no file {file_id[:80]!r} here: upload it to /v1/files, with purpose vision."
         raise refuse(400, message, param="input", code="file_not_found")
     try:

@@ -15,7 +15,7 @@ from app import __version__
 from app.server.calls.speed import marks
 from app.server.chat.call import Call
 from app.server.chat.run import Choice, EngineRun, Reply
-from app.server.http.keys import sees_cached_texts
+from app.server.http.keys import caller_id
 from app.server.http.sse import DONE, encode_event
 from core.values.messages import LoadedModel, Logprob, PromptRead, Receipt, Started, TokenLogprob
 
@@ -118,7 +118,7 @@ def cache_miss(receipts: Sequence[Receipt]) -> dict[str, Any] | None:
     found = next((receipt.cache_miss for receipt in receipts if receipt.cache_miss is not None), None)
     if found is None:
         return None
-    return asdict(found) | ({} if sees_cached_texts.get() else {"stored": None})
+    return asdict(found) | ({} if caller_id.get() is None else {"stored": None})
 
 
 def _mean(receipts: Sequence[Receipt], values: Sequence[float]) -> float:

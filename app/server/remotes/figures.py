@@ -14,6 +14,7 @@ from app.server.calls.generation import new_id
 from app.server.calls.model_host import LEAVING
 from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import ApiError, refuse
+from app.server.http.keys import caller_id
 from app.server.remotes.store import RemoteModel
 from core.values.messages import Ended, FinishReason, Receipt
 from core.values.request import Lane
@@ -35,6 +36,7 @@ class RemoteRequest:
     lane: Lane = Lane.STANDARD
     body: dict[str, Any] = field(default_factory=dict)
     id: str = field(default_factory=lambda: new_id("remote"))
+    made_by: str | None = field(default_factory=caller_id.get)
     since: float = field(default_factory=time.monotonic)
     has_slot: bool = False
     decoding_since: float | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +23,9 @@ NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalPrope
 # tools of MCP servers come by the dozen, and one of them would make all calls impossible.
 LOOSE: dict[str, JsonSchema] = {"lenient": True, "coerce_one_of": True}
 _OPTIONS = "x-guidance"
+# Where a schema says what an object has; and where values stand that are no schemas.
+_LISTING = ("properties", "allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas", "unevaluatedProperties")
+_VALUES = ("const", "enum", "default", "examples")
 _MOST_SHOWN = 60  # characters of a pattern in an error
 # A grammar in Lark may have the sign in a text.
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
@@ -88,8 +92,43 @@ class ResponseFormat(_SchemaBody):
 
 
 def loose(schema: JsonSchema) -> JsonSchema:
-    """Return a schema that binds as far as it can be followed."""
-    return schema | {_OPTIONS: LOOSE} if isinstance(schema, dict) else schema
+    """Return a schema that binds as far as it can be followed, and whose objects have no properties but those listed.
+
+    So it is at llama-server, Ollama and vLLM: small models would make some up. ``additionalProperties`` allows them.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    with suppress(RecursionError):  # of one that is nested too deeply, which ``written`` refuses
+        schema = schema if _is_split(schema) else _closed(schema)
+    return schema | {_OPTIONS: LOOSE}
+
+
+def _is_split(part: Any) -> bool:
+    """Return whether what an object has may be listed in several places: then none of them is the whole."""
+    if isinstance(part, list):
+        return any(map(_is_split, part))
+    if not isinstance(part, dict):
+        return False
+    several = part.get("allOf")
+    return (
+        sum(name in part for name in _LISTING) > 1
+        or (isinstance(several, list) and len(several) > 1)
+        or any(map(_is_split, part.values()))
+    )
+
+
+def _closed(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_closed(entry) for entry in part]
+    if not isinstance(part, dict):
+        return part
+    found = {name: value if name in _VALUES else _closed(value) for name, value in part.items()}
+    kind, properties, required = (found.get(name) for name in ("type", "properties", "required"))
+    is_object = kind == "object" or (isinstance(kind, list) and "object" in kind)
+    if not is_object or not isinstance(properties, dict) or "minProperties" in found:
+        return found
+    is_whole = required is None or (isinstance(required, list) and all(name in properties for name in required))
+    return {"additionalProperties": False} | found if is_whole else found
 
 
 def is_loose(schema: JsonSchema) -> bool:

@@ -127,6 +127,7 @@ def test_files_are_listed_read_and_deleted_and_need_a_purpose(server):
     assert client.files.retrieve(file.id).bytes == 4
     assert client.files.content(file.id).text == "one\n"
     assert next(iter(client.files.list(limit=1))).id == file.id
+    assert [one.id for one in client.files.list(order="asc")] == [one.id for one in client.files.list()][::-1]
     assert client.files.delete(file.id).deleted
     with pytest.raises(openai.NotFoundError):
         client.files.content(file.id)

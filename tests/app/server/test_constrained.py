@@ -9,6 +9,7 @@ import openai
 import pytest
 from pydantic import BaseModel
 
+from app.server.replies.constraints import loose
 from tests.app.server.conftest import tool_calls_of
 
 USER = [{"role": "user", "content": "Tell me about Otto."}]
@@ -151,6 +152,33 @@ def test_a_tool_that_is_not_strict_binds_by_what_of_its_schema_can_be_followed(s
     server.chat(tools=[tool("list", strict=True, a=LOOSELY["a"])], **asked)
     named = tool("list", propertyNames={"enum": [7]})["function"]["parameters"]
     assert server.chat(extra_body={"json_schema": named}).choices[0].message.content == '{"propertyNames": 7}'
+
+
+OPEN = {"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_closed"),
+    [
+        (OPEN, True),
+        ({"type": ["object", "null"], "properties": {}}, True),
+        ({"anyOf": [OPEN, {"$ref": "#/$defs/other"}], "$defs": {"other": OPEN}}, True),
+        (OPEN | {"additionalProperties": True}, False),
+        (OPEN | {"required": ["n", "m"]}, False),
+        ({"allOf": [OPEN, {"type": "object", "properties": {"m": {"enum": [1]}}}]}, False),
+        (OPEN | {"anyOf": [{"properties": {"m": {}}}]}, False),
+    ],
+)
+def test_an_object_that_is_not_strict_has_the_properties_that_are_listed(server, schema, is_closed):
+    bound = loose(schema)
+    written = {name: part for name, part in bound.items() if name != "x-guidance"}
+    assert (written != schema) is is_closed
+    fields = {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}
+    more = server.chat("Name a person.", temperature=1, n=8, max_tokens=60, seed=4, extra_body=fields)
+    for choice in more.choices:
+        if choice.finish_reason == "stop" and is_closed:
+            assert set(json.loads(choice.message.content) or ()) <= {"n"}
+    assert any(choice.finish_reason == "stop" for choice in more.choices) or not is_closed
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -232,6 +232,12 @@ def test_a_wish_that_is_not_met_is_refused_by_name(server, fields, param):
     assert "messages" not in error["message"], "it is the chat's name for the input"
 
 
+def test_a_tool_in_the_form_of_chats_is_told_what_a_response_s_has(server):
+    chats = {"type": "function", "function": GET_WEATHER | {"parameters": CITY}}
+    error = server.http.post("/v1/responses", json={"input": "x", "tools": [chats]}).json()["error"]
+    assert (error["param"], "'function' has no name" in error["message"]) == ("tools", True)
+
+
 def test_stored_items_may_be_named_in_place_of_sent(server):
     first = server.client.responses.create(model=MODEL, input="My name is Lily.", max_output_tokens=8, temperature=0)
     assert first.id.startswith("resp_")

@@ -119,6 +119,32 @@ def test_ctrl_c_as_soon_as_the_engine_starts_ends_without_a_traceback(start, int
     assert process.stderr.read() == ""
 
 
+def test_servers_of_one_user_at_the_same_time_have_a_log_each(start, tmp_path):
+    key = {"Authorization": "Bearer k"}
+
+    def log(url: str) -> list[str]:
+        lines = httpx.get(f"{url}/slipstream/log", headers=key).json()["lines"]
+        return [line.split(": ")[-1] for line in lines if "leaves memory" in line]
+
+    def unload(url: str, n_lines: int) -> None:
+        until(lambda: httpx.get(f"{url}/slipstream/state", headers=key).json()["phase"] == "ready")
+        assert httpx.post(f"{url}/slipstream/unload", json={}, headers=key).status_code == 202
+        until(lambda: len(log(url)) == n_lines)
+
+    options = ("--api-key", "k", "--no-draft", "--no-calibration")
+    first, second = [start(*options) for _ in range(2)]
+    one, other = address(first), address(second)
+    unload(one, 1)
+    assert log(other) == []
+    unload(other, 1)
+    assert len(log(one)) == 1
+    first.terminate()
+    assert first.wait(60) == ExitCode.OK
+    unload(address(start(*options)), 2)
+    assert len(log(other)) == 1
+    assert {path.name for path in tmp_path.rglob("server*.log")} == {"server.log", "server-2.log"}
+
+
 def test_a_taken_port_is_named_with_its_holder_and_a_free_one(start):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.lending import TOKEN, TestWorker
 
 pytestmark = pytest.mark.skipif(not can_use_rpc(), reason="this build of llama.cpp lacks RPC over sockets")
+LONG = {"model": MODEL, "prompt": "Once", "max_tokens": 900, "ignore_eos": True, "stream": True, "temperature": 0}
+SHORT = LONG | {"max_tokens": 8, "stream": False}
 START = ("--parallel", "1", "--no-draft", "--no-calibration", "--gpu-layers", "99", "--device")
 
 
@@ -54,6 +57,30 @@ def test_a_model_on_a_worker_says_the_same_and_a_dead_worker_ends_requests_with_
             assert remote.http.get("/health").json()["deaths"] == 0
         finally:
             again.close()
+
+
+def test_requests_that_have_not_begun_when_a_worker_is_lost_wait_for_the_next_engine(
+    server: RunningServer, worker: TestWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, TOKEN)
+    with RunningServer(*START, worker.address) as remote, ThreadPoolExecutor(1) as pool:
+        for is_back in (True, False):
+            with remote.http.stream("POST", "/v1/completions", json=LONG) as reply:
+                events = (json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: {"))
+                assert "choices" in next(events)
+                waiting = pool.submit(remote.http.post, "/v1/completions", json=SHORT)
+                remote.wait_until(lambda state: state["queued"] == 1)
+                if is_back:
+                    worker.lender.kill()
+                else:
+                    worker.close()
+                (error,) = [event["error"] for event in events if "error" in event]
+            assert error["message"].startswith(f"The worker {worker.address} stopped answering")
+            answer = waiting.result(60)
+            if is_back:
+                assert answer.json()["choices"] == server.http.post("/v1/completions", json=SHORT).json()["choices"]
+            else:
+                assert (answer.status_code, "cannot be reached" in answer.text) == (503, True)
 
 
 @pytest.fixture

@@ -185,6 +185,29 @@ def test_what_had_not_ended_is_there_after_a_restart(open_queue, server):
     assert open_queue().jobs == ()
 
 
+def test_queues_of_one_folder_at_the_same_time_keep_their_own_downloads(open_queue, server, tmp_path):
+    for name in NAMES:
+        slow(server, name)
+    first = open_queue()
+    first.add(request("one"))
+    second = open_queue()
+    assert second.jobs == (), "what runs elsewhere is not begun here too"
+    second.add(request("two"))
+    first.add(request("three"))
+    second.close()
+    third = open_queue()
+    assert [job.request for job in third.jobs] == [request("two")]
+    assert [job.request for job in first.jobs] == [request("one"), request("three")]
+    first.close()
+    third.close()
+    last = open_queue()
+    assert [job.request for job in last.jobs] == [request(name) for name in ("one", "three", "two")]
+    assert len(last.interrupted) == 3
+    assert [path.name for path in (tmp_path / "models" / ".partial").glob("*.json")] == ["queue.json"]
+    last.close()
+    assert [job.request for job in open_queue().jobs] == [job.request for job in last.jobs]
+
+
 def test_a_damaged_list_is_an_empty_one(open_queue, tmp_path):
     file = tmp_path / "models" / ".partial" / "queue.json"
     file.parent.mkdir(parents=True)

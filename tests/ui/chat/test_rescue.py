@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QMenu
 
+from models.files.disk import backup_of
 from ui.chat.storage.rescue import RESCUED, rescue
-from ui.chat.storage.store import MIGRATIONS, ChatStore, StoreDamaged, backup_of
+from ui.chat.storage.store import MIGRATIONS, ChatStore, StoreDamaged
 from ui.client.api import Api
 from ui.client.chat_records import Chat, Message, Role, Status, Timings
 from ui.theme.appearance import Appearance

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from models.files.disk import move_database
+from models.files.disk import backup_of, move_database
 from ui.chat.storage.rescue import rescue
-from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew, backup_of
+from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew
 from ui.client.chat_records import Chat, Message
 from ui.language import tr
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from models.files.disk import back_up_database
 from ui.chat.storage.search_hit import folded, has_edges
 from ui.client import attachments, tool_calls
 from ui.client.attachments import Attachment
@@ -113,11 +114,6 @@ SEARCH_LIMIT = 200
 _MARKS = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
 
 
-def backup_of(path: Path) -> Path:
-    """Return where the copy of a file of chats is that was made before it was changed to a newer version."""
-    return path.with_name(f"{path.stem}.backup{path.suffix}")
-
-
 def _make_private(path: Path) -> None:
     """Let only its owner read a database, also one that is there; SQLite's files beside it are then made like it."""
     with contextlib.suppress(OSError):  # SQLite says what is wrong with the folder
@@ -177,15 +173,8 @@ class ChatStore:
     def _back_up(self, path: Path) -> None:
         """Copy a file of an older version before it is changed; where that fails, it is not changed."""
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if not 0 < version < len(MIGRATIONS):
-            return
-        kept = backup_of(path)
-        fresh = kept.with_name(f"{kept.name}.new")
-        fresh.unlink(missing_ok=True)  # of a program that was ended in the middle of this
-        _make_private(fresh)
-        with contextlib.closing(sqlite3.connect(fresh)) as copy:
-            self._db.backup(copy)
-        fresh.replace(kept)
+        if 0 < version < len(MIGRATIONS):
+            back_up_database(self._db, path)
 
     def _migrate(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]

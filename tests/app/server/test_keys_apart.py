@@ -1,0 +1,222 @@
+"""What one client's key made is not there for another's: responses, files, batches, requests that run, slots."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import openai
+import pytest
+
+from app.server.http.keys import ApiKeys
+from app.server.openai.response_store import KEPT_SECONDS, ResponseStore, StoredResponse
+from app.settings.server_settings import ServerSettings
+from models.files.disk import backup_of
+from tests.app.server.conftest import MODEL, RunningServer
+from tests.app.server.test_batches import chat_line, request_line, results, submit, until
+from tests.support import waiting
+
+SHORT = {"model": MODEL, "input": "Hello", "max_output_tokens": 4}
+
+
+class Client:
+    """Someone with a key of this name."""
+
+    def __init__(self, server: RunningServer, name: str) -> None:
+        self.key = server.http.post("/slipstream/keys", json={"name": name}).json()["key"]
+        self.openai = openai.OpenAI(base_url=f"{server.url}/v1", api_key=self.key, max_retries=0, timeout=60)
+        self.headers = {"Authorization": f"Bearer {self.key}"}
+        self._server = server
+
+    def sends(self, method: str, path: str, **more):
+        return self._server.http.request(method, path, headers=self.headers, **more)
+
+
+@pytest.fixture
+def clients(server: RunningServer) -> Iterator[tuple[Client, Client]]:
+    """Two clients of a server."""
+    names = ("laptop", "phone")
+    both = Client(server, names[0]), Client(server, names[1])
+    yield both
+    for name in names:
+        server.http.delete(f"/slipstream/keys/{name}")
+
+
+def test_a_stored_response_is_there_for_its_key_and_the_owner(server, clients):
+    laptop, phone = clients
+    mine = laptop.openai.responses.create(**SHORT)
+    theirs = server.client.responses.create(**SHORT)
+    for others, one in ((phone, mine), (laptop, theirs)):
+        paths = (("GET", ""), ("GET", "/input_items"), ("POST", "/cancel"), ("DELETE", ""))
+        answers = [others.sends(method, f"/v1/responses/{one.id}{path}", json={}) for method, path in paths]
+        assert [answer.status_code for answer in answers] == [404] * 4
+        assert one.id not in others.sends("GET", "/v1/responses", params={"limit": 100}).text
+        asked = {"model": MODEL, "input": "And?", "previous_response_id": one.id}
+        for path in ("/v1/responses", "/v1/responses/input_tokens", "/api/v1/chat"):
+            refused = others.sends("POST", path, json=asked)
+            assert (refused.status_code, one.id in refused.text) == (400, True)
+        item = {"model": MODEL, "input": [{"type": "item_reference", "id": one.output[0].id}]}
+        assert others.sends("POST", "/v1/responses", json=item).json()["error"]["code"] == "item_not_found"
+    assert laptop.openai.responses.retrieve(mine.id).output_text == mine.output_text
+    assert [one["id"] for one in laptop.sends("GET", "/v1/responses").json()["data"]] == [mine.id]
+    streamed = list(laptop.openai.responses.create(**SHORT, previous_response_id=mine.id, stream=True))[-1].response
+    assert phone.sends("GET", f"/v1/responses/{streamed.id}").status_code == 404
+    told = server.client.responses.create(**SHORT, previous_response_id=streamed.id)
+    assert laptop.sends("GET", f"/v1/responses/{told.id}").status_code == 404, "the owner goes on for itself"
+    kept = laptop.sends("POST", "/api/v1/chat", json={"model": MODEL, "input": "Hello"}).json()["response_id"]
+    assert [one.sends("GET", f"/v1/responses/{kept}").status_code for one in clients] == [200, 404]
+
+
+def test_what_a_revoked_key_made_is_the_owners_and_not_that_of_the_next_key_of_its_name(server, clients):
+    laptop, _ = clients
+    response, file = laptop.openai.responses.create(**SHORT), upload(laptop.openai)
+    server.http.delete("/slipstream/keys/laptop")
+    anew = Client(server, "laptop")
+    for path in (f"/v1/responses/{response.id}", f"/v1/files/{file.id}"):
+        assert anew.sends("GET", path).status_code == 404
+        assert server.http.get(path).status_code == 200
+
+
+def upload(client: openai.OpenAI, purpose: str = "batch", content: bytes = b"{}\n"):
+    return client.files.create(file=("a.jsonl", content), purpose=purpose)
+
+
+def test_files_and_batches_are_there_for_their_key_and_the_owner(server, clients):
+    laptop, phone = clients
+    long = [chat_line(number, max_tokens=900, ignore_eos=True) for number in range(60)]
+    mine = submit(laptop.openai, [request_line("r", "/v1/responses", input="Hi", max_output_tokens=3), *long])
+    running = until(laptop.openai, mine.id, lambda one: one.request_counts.completed > 0)
+    for path in (
+        f"/v1/files/{mine.input_file_id}",
+        f"/v1/files/{mine.input_file_id}/content",
+        f"/v1/batches/{mine.id}",
+    ):
+        assert [one.sends("GET", path).status_code for one in clients] == [200, 404]
+        assert "made_by" not in laptop.sends("GET", path).text
+    acts = (f"/v1/batches/{mine.id}/cancel", f"/slipstream/batches/{mine.id}/pause")
+    assert [phone.sends("POST", path, json={}).status_code for path in acts] == [404, 404]
+    removals = (f"/v1/files/{mine.input_file_id}", f"/slipstream/batches/{mine.id}")
+    assert [phone.sends("DELETE", path).status_code for path in removals] == [404, 404]
+    assert (phone.openai.files.list().data, phone.openai.batches.list().data) == ([], [])
+    with pytest.raises(openai.BadRequestError, match="There is no file"):
+        phone.openai.batches.create(input_file_id=mine.input_file_id, endpoint=mine.endpoint, completion_window="24h")
+    assert running.status == "in_progress"
+    server.client.batches.cancel(mine.id)
+    ended = until(laptop.openai, mine.id, lambda one: one.status == "cancelled")
+    answered = results(laptop.openai, ended.output_file_id)["r"]["response"]["body"]["id"]
+    assert phone.sends("GET", f"/v1/files/{ended.output_file_id}").status_code == 404
+    assert [one.sends("GET", f"/v1/responses/{answered}").status_code for one in clients] == [200, 404]
+    listed = {one.id for one in server.client.files.list(limit=100)}
+    assert {ended.input_file_id, ended.output_file_id} <= listed
+
+
+def test_a_line_of_a_batch_reads_only_what_its_key_may(server, clients):
+    laptop, phone = clients
+    theirs = phone.openai.responses.create(**SHORT)
+    line = request_line("r", "/v1/responses", input="And?", previous_response_id=theirs.id)
+    ended = until(
+        laptop.openai, submit(laptop.openai, [line]).id, lambda one: one.status in ("completed", "failed", "cancelled")
+    )
+    error = results(laptop.openai, ended.error_file_id)["r"]["response"]["body"]["error"]
+    assert error["code"] == "previous_response_not_found"
+
+
+def test_an_image_of_another_key_is_no_file(server, clients):
+    laptop, phone = clients
+    image = upload(phone.openai, "vision", b"\x89PNG\r\n\x1a\n")
+    asked = [{"role": "user", "content": [{"type": "input_image", "file_id": image.id}]}]
+    refused = laptop.sends("POST", "/v1/responses", json={"model": MODEL, "input": asked}).json()["error"]
+    own = phone.sends("POST", "/v1/responses", json={"model": MODEL, "input": asked}).json()["error"]
+    assert (refused["code"], own["code"]) == ("file_not_found", "images_not_supported")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": "Tell me.", "max_tokens": 900, "ignore_eos": True, "stop": ["my secret"]}),
+        ("/v1/embeddings", {"input": ["a fox " * 400] * 200}),
+    ],
+)
+def test_requests_that_run_are_seen_and_ended_by_their_key_and_the_owner(server, clients, path, body):
+    laptop, phone = clients
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(laptop.sends, "POST", path, json=body)
+        (mine,) = waiting.until(lambda: laptop.sends("GET", "/slipstream/requests").json()["data"])
+        waiting.until(lambda: server.state["active"] or path == "/v1/embeddings")
+        assert phone.sends("GET", "/slipstream/requests").json()["data"] == []
+        with server.http.stream("GET", "/slipstream/events", headers=phone.headers) as stream:
+            assert json.loads(next(stream.iter_lines()).removeprefix("data: "))["requests"] == []
+        (seen,) = server.http.get("/slipstream/requests").json()["data"]
+        slots = [one.sends("GET", "/slots").text for one in (laptop, phone)]
+        assert phone.sends("DELETE", f"/slipstream/requests/{mine['id']}").status_code == 404
+        assert laptop.sends("DELETE", f"/slipstream/requests/{mine['id']}").json()["cancelled"]
+        asking.result(60)
+    assert (seen["id"], seen["who"]) == (mine["id"], "laptop")
+    if "stop" in body:
+        assert ["my secret" in one for one in slots] == [True, False]
+        assert ['"is_processing":true' in one for one in slots] == [True, True]
+
+
+def test_slots_and_scales_are_changed_with_the_servers_own_key(home, tmp_path):
+    with RunningServer("--no-draft", "--slot-save-path", str(tmp_path)) as server:
+        laptop = Client(server, "tablet")
+        server.chat(max_tokens=1)
+        file = {"filename": "a.bin"}
+        for action in ("save", "restore", "erase"):
+            refused = laptop.sends("POST", f"/slots/0?action={action}", json=file)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (403, 403)
+        assert laptop.sends("POST", "/lora-adapters", json=[]).status_code == 403
+        assert server.http.post("/slots/0?action=save", json=file).json()["n_saved"] > 0
+        server.http.delete("/slipstream/keys/tablet")
+
+
+def test_of_several_keys_without_a_name_each_is_a_client_and_the_users_own_programs_have_another():
+    keys = ApiKeys(ServerSettings(api_key="one", more_api_keys=("two",)))
+    ids = {keys.id_of(keys.name_of(key), key) for key in (b"one", b"two")}
+    assert len(ids - {None}) == 2
+    own = keys.local.encode()
+    assert (keys.name_of(own), keys.id_of(keys.name_of(own), own)) == ("", None)
+    alone = ApiKeys(ServerSettings(api_key="one", more_api_keys=("one",)))
+    assert (alone.local, alone.id_of("", b"one")) == ("one", None)
+
+
+def test_responses_from_before_are_the_owners_and_a_copy_is_kept_as_long_as_they_are(tmp_path):
+    file = tmp_path / "responses.sqlite"
+    old = StoredResponse({"id": "resp_1", "output": []}, [], made_by=None)
+    with closing(sqlite3.connect(file)) as before, before:
+        before.execute(
+            "CREATE TABLE responses (id TEXT PRIMARY KEY, created REAL NOT NULL, previous TEXT, "
+            "input TEXT NOT NULL, response TEXT NOT NULL) WITHOUT ROWID"
+        )
+        row = ("resp_1", time.time(), None, "[]", json.dumps(old.response))
+        before.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", row)
+    file.chmod(0o600)
+    new = StoredResponse({"id": "resp_2", "output": []}, [], "resp_1", made_by="laptop")
+    with closing(ResponseStore(file)) as store, closing(ResponseStore(file)) as another:
+        assert store.get("resp_1") == old
+        assert another.put(new)
+        assert store.chain("resp_2") == [old, new]
+    copy = backup_of(file)
+    with closing(sqlite3.connect(copy)) as kept:
+        assert kept.execute("SELECT * FROM responses").fetchall() == [row]
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with closing(ResponseStore(file)) as store:
+        assert not store.delete("resp_3")
+        assert copy.exists()
+        assert store.delete("resp_1")
+        assert not copy.exists(), "what is deleted is there no more"
+        aged(copy)
+        assert store.put(StoredResponse({"id": "resp_4", "output": []}, []))
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def aged(copy: Path) -> None:
+    """Let a copy be older than any response that is kept."""
+    copy.write_bytes(b"")
+    os.utime(copy, (time.time() - KEPT_SECONDS - 60,) * 2)
