@@ -111,7 +111,7 @@ class ChatSessions(QObject):
         self._tools: ToolBox | None = None
         # The instructions that new chats with a model begin with.
         self.instructions_for: Callable[[str | None], str] = lambda model: ""
-        # By chat what was written there and not sent, as it is kept on disk.
+        # By chat what was written there and not sent, by message what was written in its place: as it is kept on disk.
         self.drafts: dict[int, str] = {}
         self.draft_files: dict[int, tuple[Attachment, ...]] = {}
         self._shows_archive = False
@@ -268,11 +268,11 @@ class ChatSessions(QObject):
             self._ask_for_list()
 
     def keep_draft(self, chat_id: int, text: str) -> None:
-        """Keep what was written in a chat and not sent."""
+        """Keep what was written in a chat, or in place of a message, and not sent."""
         self._archive.write(lambda store: store.save_draft(chat_id, text))
 
     def read_drafts(self, then: Callable[[dict[int, str]], None]) -> None:
-        """Ask by chat for what was written and not sent."""
+        """Ask by chat, or message, for what was written and not sent."""
         self._archive.ask(ChatStore.drafts, then, dict[int, str]())
 
     def keep_draft_attachments(self, chat_id: int, files: tuple[Attachment, ...]) -> None:

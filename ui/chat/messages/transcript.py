@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -41,6 +41,7 @@ class Transcript(ScrollColumn):
     race_wanted = Signal(object)
     tint_wanted = Signal(bool)
     edited = Signal(object, str)
+    written = Signal()  # in the place of a message
     chosen = Signal(object)
     call_answered = Signal(str, bool, bool)  # the id of a call, is it allowed, for good
     link_chosen = Signal(str)
@@ -50,6 +51,7 @@ class Transcript(ScrollColumn):
         body = QWidget()
         super().__init__(body, parent)
         self._tools = tools
+        self.kept: Mapping[int, str] = {}  # by message what was written in its place and not sent
         self._path: list[Message] = []
         self._views: dict[int, MessageView] = {}
         self._n_made = 0  # messages at the end of the path that have a view
@@ -77,6 +79,11 @@ class Transcript(ScrollColumn):
     def view_of(self, message_id: int) -> MessageView | None:
         """Return the view of a message, None where none was made yet."""
         return self._views.get(message_id)
+
+    @property
+    def unsent(self) -> dict[int, str]:
+        """By message what is written in its place and not sent, "" where nothing is."""
+        return {message_id: view.unsent for message_id, view in self._views.items()}
 
     def show_path(self, path: Sequence[Message], versions_of: Callable[[int], list[int]]) -> None:
         """Show another path; what it shares with the one before stays."""
@@ -267,14 +274,11 @@ class Transcript(ScrollColumn):
         versions = self._versions_of(message.id)
         view: MessageView
         if message.role is Role.USER:
-            user = UserMessage(message, versions, self._tools)
-            user.edited.connect(self.edited)
-            view = user
+            view = UserMessage(message, versions, self._tools)
         else:
             assistant = AssistantMessage(message, versions, self._tools)
             assistant.regenerate.connect(self.regenerate)
             assistant.go_on.connect(self.go_on)
-            assistant.edited.connect(self.edited)
             assistant.redo_in_full.connect(self.redo_in_full)
             assistant.ways_wanted.connect(self.ways_wanted)
             assistant.race_wanted.connect(self.race_wanted)
@@ -283,6 +287,10 @@ class Transcript(ScrollColumn):
             if message.status is not Status.STREAMING:
                 assistant.show_ended(message)
             view = assistant
+        if kept := self.kept.get(message.id):
+            view.go_on_editing(kept)
+        view.edited.connect(self.edited)
+        view.written.connect(self.written)
         view.chosen.connect(self.chosen)
         view.link_chosen.connect(self.link_chosen)
         self._views[message.id] = view
