@@ -1,4 +1,4 @@
-"""All chats of the window: which ones are open, which ones are at work, and what was deleted a moment ago."""
+"""All chats of the window: which ones are open, and which ones are at work."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class ChatSessions(QObject):
     running_changed = Signal(object)  # frozenset of chat ids
     answered = Signal(object, object)  # a Chat, and the Message that came to its end there
     called = Signal(object, object)  # a Chat, and the Message whose calls of tools are further
-    deleted = Signal(str)  # the title of a chat that can be restored
+    deleted = Signal(object)  # the id of a chat that can be restored
     put_away = Signal(object)  # the id of a chat that went into the archive
 
     def __init__(self, api: Api, archive: ChatArchive, ids: Ids, parent: QObject | None = None) -> None:
@@ -115,7 +115,6 @@ class ChatSessions(QObject):
         self.drafts: dict[int, str] = {}
         self.draft_files: dict[int, tuple[Attachment, ...]] = {}
         self._shows_archive = False
-        self._deleted: tuple[int, ChatSession | None] | None = None
         self._at_work: dict[int, ChatSession] = {}  # those that are in no pane
         self._list_timer = QTimer(self, singleShot=True, interval=LIST_PAUSE_MS)
         self._list_timer.timeout.connect(self._ask_for_list)
@@ -247,25 +246,22 @@ class ChatSessions(QObject):
         self._ask_for_list()
 
     def delete(self, chat_id: int) -> None:
-        """Delete a chat; ``undo_delete`` brings the last one back."""
+        """Delete a chat; until the next start ``restore`` brings it back."""
         session = next((one for one in self._sessions() if one.chat.id == chat_id), None)
         if session is not None:
             session.stop()
         for pane in self.panes:
             if pane.current is session:
                 pane.new_chat()
-        self._deleted = (chat_id, session)
         now = now_ms()
         self._archive.write(lambda store: store.delete(chat_id, now))
         self._ask_for_list()
-        self.deleted.emit(session.chat.title if session is not None else "")
+        self.deleted.emit(chat_id)
 
-    def undo_delete(self) -> None:
-        """Bring back the chat that was deleted last."""
-        if self._deleted is not None:
-            (chat_id, _), self._deleted = self._deleted, None
-            self._archive.write(lambda store: store.restore(chat_id))
-            self._ask_for_list()
+    def restore(self, chat_id: int) -> None:
+        """Bring back a chat that was deleted."""
+        self._archive.write(lambda store: store.restore(chat_id))
+        self._ask_for_list()
 
     def keep_draft(self, chat_id: int, text: str) -> None:
         """Keep what was written in a chat, or in place of a message, and not sent."""
