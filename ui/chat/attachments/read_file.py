@@ -65,7 +65,7 @@ def read(path: Path, told: Told) -> Attachment:
     if not data.strip():
         raise Unreadable(tr("{name} is empty.", name=name))
     if _is_image(data):
-        return Attachment(name, n_bytes, image=_image(name, data))
+        return image_of(name, data)
     return Attachment(name, n_bytes, tuple(_parts_of(name, data, told)))
 
 
@@ -93,6 +93,13 @@ def _parts_of(name: str, data: bytes, told: Told) -> list[Part]:
 # Images.
 
 _IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM", b"II*\x00", b"MM\x00*")
+
+
+def image_of(name: str, data: bytes) -> Attachment:
+    """Return an image as it is kept. Raises Unreadable."""
+    if not _is_image(data):
+        raise Unreadable(tr("{name} is damaged, or is an image of a kind that is not known.", name=name))
+    return Attachment(name, len(data), image=_image(name, data))
 
 
 def _is_image(data: bytes) -> bool:
