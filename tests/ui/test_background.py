@@ -25,7 +25,7 @@ from ui.chat.storage.ids import now_ms
 from ui.client.api import Api
 from ui.client.chat_records import Chat, Message, Role, Status
 from ui.client.tool_calls import CallStatus, ToolCall
-from ui.platform.desktop_notices import BY_CLICK, PATH, SERVICE
+from ui.platform.desktop_notices import BY_CLICK, PATH, SERVICE, WATCHER
 from ui.theme.appearance import Appearance
 from ui.theme.icons import icon
 from ui.theme.tokens import SIDEBAR
@@ -93,15 +93,18 @@ def test_a_call_that_waits_to_be_allowed_is_told_once(background: Background) ->
     assert titles == ["A tool waits for your permission"] * 2
 
 
-class NoticeService:
-    """A program that shows notices, as desktops have one. ``shown`` has what it was asked for, by number."""
+class Desktop:
+    """What shows notices, and what collects icons for the tray. ``shown`` has the notices by number."""
+
+    has_host = False  # the icons are shown too
 
     def __init__(self, address: str) -> None:
         from jeepney import message_bus
         from jeepney.io.blocking import Proxy, open_dbus_connection
 
         self._bus: Any = open_dbus_connection(address)
-        Proxy(message_bus, self._bus).RequestName(SERVICE)
+        for name in (SERVICE, WATCHER):
+            Proxy(message_bus, self._bus).RequestName(name)
         self.shown: dict[int, tuple[Any, ...]] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -116,6 +119,8 @@ class NoticeService:
                     number = len(self.shown) + 1
                     self._bus.send(new_method_return(message, "u", (number,)))
                     self.shown[number] = message.body
+                elif message.body == (WATCHER, "IsStatusNotifierHostRegistered"):
+                    self._bus.send(new_method_return(message, "v", (("b", self.has_host),)))
 
     def click(self, number: int) -> None:
         """Click on a notice: desktops tell every program of it."""
@@ -125,7 +130,7 @@ class NoticeService:
 
 
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NoticeService]:
+def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desktop]:
     if shutil.which("dbus-daemon") is None:
         pytest.skip("needs dbus-daemon")
     command = ("dbus-daemon", "--session", "--nofork", "--print-address", f"--address=unix:path={tmp_path / 'bus'}")
@@ -133,7 +138,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NoticeS
         assert bus.stdout is not None
         address = bus.stdout.readline().strip()
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
-        made = NoticeService(address)
+        made = Desktop(address)
         yield made
         bus.terminate()
     made._thread.join()
@@ -141,7 +146,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NoticeS
 
 
 def test_a_click_on_the_notice_of_a_reply_opens_its_chat(
-    qtbot, service: NoticeService, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+    qtbot, desktop: Desktop, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ui.window.background.LONG_SECONDS", 0.0)
     window.desk.current.send("Is <b> bold?")
@@ -149,12 +154,12 @@ def test_a_click_on_the_notice_of_a_reply_opens_its_chat(
     window.desk.new_chat()
     window.show_page("jobs")
     window.hide()
-    qtbot.waitUntil(lambda: len(service.shown) == 1)
-    name, _, icon, title, sentence, actions, *_ = service.shown[1]
+    qtbot.waitUntil(lambda: len(desktop.shown) == 1)
+    name, _, icon, title, sentence, actions, *_ = desktop.shown[1]
     assert (name, icon, title, sentence) == ("Slipstream", "slipstream", "The reply is there", "Is &lt;b&gt; bold?")
     assert actions == [BY_CLICK, "Open"]
-    service.click(2)  # of another program
-    service.click(1)
+    desktop.click(2)  # of another program
+    desktop.click(1)
     qtbot.waitUntil(lambda: window.isVisible() and window.desk.current.chat.id == chat)
     assert window.page.isVisible()
 
@@ -227,6 +232,18 @@ def test_the_icon_follows_a_tray_that_comes_later_and_a_closed_window_is_back_wh
 
 def test_without_a_tray_closing_ends_the_app(qtbot, window: MainWindow) -> None:
     window.kept.keep("keepsRunning", True)
+    with qtbot.waitSignal(window.closed):
+        window.close()
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged", "This plugin does not support ")
+def test_a_tray_whose_icons_nobody_shows_is_none(qtbot, desktop: Desktop, tray: None, window: MainWindow) -> None:
+    desktop.has_host = True
+    window.kept.keep("keepsRunning", True)
+    assert not window.close()
+    assert window.isHidden()
+    window.bring_forward()
+    desktop.has_host = False
     with qtbot.waitSignal(window.closed):
         window.close()
 
