@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Sequence
 
-from PySide6.QtCore import QBuffer, QByteArray, QSize, Qt
+from PySide6.QtCore import QBuffer, QByteArray, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QImage, QImageReader, QPixmap
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
@@ -29,6 +29,8 @@ SHOWN = 100_000  # letters of an unfolded text: more take a while to lay out
 
 class SentFiles(Dressed, QWidget):
     """Folded at first; hidden for a message without files."""
+
+    unfolded = Signal(bool)  # or folded
 
     def __init__(
         self, attachments: Sequence[Attachment], is_from_tool: bool = False, parent: QWidget | None = None
@@ -76,6 +78,7 @@ class SentFiles(Dressed, QWidget):
             )
         button.setToolTip(in_tip(tip))
         button.toggled.connect(lambda is_open: self._unfold(number, is_open))
+        button.toggled.connect(self.unfolded)
         self.buttons.append(button)
         return button
 

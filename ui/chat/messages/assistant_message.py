@@ -63,8 +63,10 @@ class AssistantMessage(MessageView):
         self.spark_note.button.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
         self.stages = DeepStages()
         self.thoughts = ThoughtsView(tools)
+        self.thoughts.head.toggled.connect(self.unfolded)
         self.calls = CallsView(tools)
         self.calls.link_chosen.connect(self.link_chosen)
+        self.calls.unfolded.connect(self.unfolded)
         self.receipt = ReceiptLine()
         self.receipt.toggled.connect(self._on_receipt)
         self.receipt_card: ReceiptCard | None = None  # made when it is first opened

@@ -65,6 +65,7 @@ class MessageView(QWidget):
     edited = Signal(object, str)  # message id, the new text
     written = Signal()  # what is ``unsent`` is another text now
     link_chosen = Signal(str)
+    unfolded = Signal(bool)  # something in it, or folded
 
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -293,6 +293,7 @@ class Transcript(ScrollColumn):
         view.written.connect(self.written)
         view.chosen.connect(self.chosen)
         view.link_chosen.connect(self.link_chosen)
+        view.unfolded.connect(self._on_unfolded)
         self._views[message.id] = view
         return view
 
@@ -319,6 +320,8 @@ class Transcript(ScrollColumn):
             self._go_to_hit()
         elif self._is_adding_above:
             bar.setValue(bar.value() + maximum - self._last_maximum)
+        elif bar.value() >= maximum:  # what was unfolded is folded again
+            self._is_following = True
         self._is_adding_above = False
         self._last_maximum = maximum
         self._show_to_end()
@@ -332,6 +335,11 @@ class Transcript(ScrollColumn):
             self._n_wanted = self._n_made + PAGE
             self._more_timer.start()
         self._show_to_end()
+
+    def _on_unfolded(self, is_open: bool) -> None:
+        """Stay where something was unfolded: at the end it would be out of sight. What comes in is followed."""
+        if is_open and self._path[-1].status is not Status.STREAMING:
+            self._is_following = False
 
     def _show_to_end(self) -> None:
         self.to_end.setVisible(not self._is_following and self.verticalScrollBar().maximum() > 0)

@@ -46,6 +46,7 @@ class CallsView(QWidget):
 
     answered = Signal(str, bool, bool)  # the id of a call, is it allowed, for good
     link_chosen = Signal(str)
+    unfolded = Signal(bool)  # or folded
 
     def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -66,6 +67,7 @@ class CallsView(QWidget):
                 self._show_text(message, call.at)
                 row = self.rows[call.id] = CallRow()
                 row.answered.connect(self.answered)
+                row.unfolded.connect(self.unfolded)
                 self._column.addWidget(row)
             self.rows[call.id].show_call(call)
         self.setVisible(bool(self.rows))
@@ -98,6 +100,7 @@ class CallRow(Dressed, QFrame):
     """One call."""
 
     answered = Signal(str, bool, bool)
+    unfolded = Signal(bool)  # or folded
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,6 +114,7 @@ class CallRow(Dressed, QFrame):
         self.head.setCursor(Qt.CursorShape.PointingHandCursor)
         self.head.setToolTip(tr("Show what was asked and what came back"))
         self.head.toggled.connect(self._unfold)
+        self.head.toggled.connect(self.unfolded)
         self.question, self.details = QLabel(), QPlainTextEdit()
         self.question.setWordWrap(True)
         self.question.setTextFormat(Qt.TextFormat.PlainText)
@@ -184,6 +188,7 @@ class CallRow(Dressed, QFrame):
     def _show_images(self) -> None:
         if self.images is None and self.head.isChecked() and self._call is not None and self._call.images:
             self.images = SentFiles(self._call.images, is_from_tool=True)
+            self.images.unfolded.connect(self.unfolded)
             self._column.addWidget(self.images)
         if self.images is not None:
             self.images.setVisible(self.head.isChecked())
