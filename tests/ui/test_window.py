@@ -537,6 +537,11 @@ def test_a_message_of_several_lines_stands_above_the_buttons(qtbot, window: Main
     assert composer.field.width() > beside + 100, "it does not jump while it is written"
     qtbot.keyClick(composer.field, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: composer.field.width() == beside)
+    window.resize(700, 600)
+    window.toggle_panel()
+    qtbot.waitUntil(lambda: composer.field.geometry().bottom() < composer.attach.y())
+    words = QFontMetrics(composer.field.font()).horizontalAdvance(composer.field.placeholderText())
+    assert words < composer.field.viewport().width(), "what belongs here is read in the narrowest field"
 
 
 def test_a_message_that_would_not_fit_is_told_before_it_is_sent(

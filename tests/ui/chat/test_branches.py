@@ -148,6 +148,9 @@ def test_an_edit_that_was_begun_is_open_again_until_it_is_sent_or_left(
     qtbot.waitUntil(lambda: again.desk.current.chat.id == chat)
     assert editor_of(again, asked).field.toPlainText() == "Hi, fox"
     assert again.focusWidget() is again.page.composer.field, "it was not asked for"
+    assert not editor_of(again, asked).property("focused")
+    editor_of(again, asked).field.setFocus()
+    assert editor_of(again, asked).property("focused")
     assert not view_of(again, asked).text_views[0].isVisible()
     field = editor_of(again, reply).field
     assert field.toPlainText() == "Bonjour"
