@@ -278,6 +278,23 @@ def test_page_chat_and_place_come_back(
     again.close()
 
 
+def test_a_narrow_window_leaves_the_list_of_chats_its_width(
+    qtbot, window: MainWindow, appearance: Appearance, library: Api, tmp_path: Path
+) -> None:
+    window.resize(1180, 700)
+    qtbot.waitUntil(lambda: window.history.width() == SIDEBAR)
+    window.resize(700, 500)
+    qtbot.waitUntil(window.history.isHidden)
+    QApplication.processEvents()
+    window.close()
+    again = MainWindow(Api(), appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
+    qtbot.addWidget(again)
+    again.show()
+    again.resize(1180, 700)
+    qtbot.waitUntil(lambda: again.history.isVisible() and again.history.width() == SIDEBAR)
+    again.close()
+
+
 def test_a_window_that_is_larger_than_its_screen_is_seen_whole(window: MainWindow) -> None:
     room = window.screen().availableSize()
     window.resize(room.width() + 300, room.height())

@@ -811,7 +811,7 @@ class MainWindow(QMainWindow):
         self.kept.keep("chatBeside", others[0] if self.chats.is_two else "")
         self.kept.keep("geometry", self.saveGeometry())
         self.kept.keep("sidebar", self._sides.wants_history)
-        self.kept.keep("sidebarWidth", self.history.width())
+        self.kept.keep("sidebarWidth", self.history.wanted_width)
         self.kept.keep("closedFolders", sorted(self.history.model.closed))
         self.tuning.take_typed()
         for page in self.chats.pages:
