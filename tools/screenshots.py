@@ -729,8 +729,14 @@ def tools(stage: Stage) -> None:
     box = stage.window.tools_box
     script = stage.folder / "animals.py"
     script.write_text(
-        "from mcp.server.mcpserver import MCPServer\nserver = MCPServer('animals')\n@server.tool()\n"
-        "def weight(animal: str) -> str:\n    return f'A {animal} weighs 7 kg.'\nserver.run()\n"
+        "import io\nfrom PIL import Image, ImageDraw\nfrom mcp.server.mcpserver import Image as Shown, MCPServer\n"
+        "server = MCPServer('animals')\n@server.tool()\ndef weight(animal: str) -> list:\n"
+        "    chart, file = Image.new('RGB', (360, 240), '#fff7ec'), io.BytesIO()\n    pen = ImageDraw.Draw(chart)\n"
+        "    for at, (name, kg) in enumerate((('hare', 4), ('fox', 7), ('badger', 12))):\n"
+        "        pen.rectangle((40 + 100 * at, 200 - 14 * kg, 110 + 100 * at, 200), fill='#d9822b')\n"
+        "        pen.text((50 + 100 * at, 208), f'{name}, {kg} kg', fill='#333333', font_size=13)\n"
+        "    chart.save(file, 'PNG')\n"
+        "    return [f'A {animal} weighs 7 kg.', Shown(data=file.getvalue(), format='png')]\nserver.run()\n"
     )
     box.save(ToolServer("animals", f"{sys.executable} {script}"))
     box.save(ToolServer("calendar", "uvx-not-there mcp-server-calendar --timezone Europe/Berlin"))
@@ -748,6 +754,7 @@ def tools(stage: Stage) -> None:
     rows["1-0-c0"].no.click()
     stage.until(lambda: not stage.window.desk.current.is_running)
     rows["0-0-c0"].head.click()
+    rows["0-0-c0"].images.buttons[0].click()
     stage.wait(0.3)
     stage.shoot("tools-called")
     stage.window.resize_text(150)

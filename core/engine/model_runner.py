@@ -27,8 +27,8 @@ class EngineBroken(SlipstreamError):
 class ModelRunner:
     """Fills the batch and decodes it. While the KV cache has no room, it makes room or takes less work.
 
-    ``seconds`` is the time inside ``llama_decode`` since the start. ``has_waited``: the last batch was over when its time
-    was taken.
+    ``seconds`` is the time inside ``llama_decode`` since the start. ``has_waited``: the last batch was over when its
+    time was taken.
     """
 
     def __init__(

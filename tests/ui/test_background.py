@@ -25,7 +25,7 @@ from ui.chat.storage.ids import now_ms
 from ui.client.api import Api
 from ui.client.chat_records import Chat, Message, Role, Status
 from ui.client.tool_calls import CallStatus, ToolCall
-from ui.platform.desktop_notices import BY_CLICK, PATH, SERVICE
+from ui.platform.desktop_notices import BY_CLICK, PATH, SERVICE, WATCHER
 from ui.theme.appearance import Appearance
 from ui.theme.icons import icon
 from ui.theme.tokens import SIDEBAR
@@ -93,15 +93,18 @@ def test_a_call_that_waits_to_be_allowed_is_told_once(background: Background) ->
     assert titles == ["A tool waits for your permission"] * 2
 
 
-class NoticeService:
-    """A program that shows notices, as desktops have one. ``shown`` has what it was asked for, by number."""
+class Desktop:
+    """What shows notices, and what collects icons for the tray. ``shown`` has the notices by number."""
+
+    has_host = False  # the icons are shown too
 
     def __init__(self, address: str) -> None:
         from jeepney import message_bus
         from jeepney.io.blocking import Proxy, open_dbus_connection
 
         self._bus: Any = open_dbus_connection(address)
-        Proxy(message_bus, self._bus).RequestName(SERVICE)
+        for name in (SERVICE, WATCHER):
+            Proxy(message_bus, self._bus).RequestName(name)
         self.shown: dict[int, tuple[Any, ...]] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -116,6 +119,8 @@ class NoticeService:
                     number = len(self.shown) + 1
                     self._bus.send(new_method_return(message, "u", (number,)))
                     self.shown[number] = message.body
+                elif message.body == (WATCHER, "IsStatusNotifierHostRegistered"):
+                    self._bus.send(new_method_return(message, "v", (("b", self.has_host),)))
 
     def close(self) -> None:
         """End what listens, once the bus has ended."""
@@ -130,7 +135,7 @@ class NoticeService:
 
 
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NoticeService]:
+def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desktop]:
     if shutil.which("dbus-daemon") is None:
         pytest.skip("needs dbus-daemon")
     command = ("dbus-daemon", "--session", "--nofork", "--print-address", f"--address=unix:path={tmp_path / 'bus'}")
@@ -138,14 +143,14 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NoticeS
         assert bus.stdout is not None
         address = bus.stdout.readline().strip()
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
-        made = NoticeService(address)
+        made = Desktop(address)
         yield made
         bus.terminate()
     made.close()
 
 
 def test_a_click_on_the_notice_of_a_reply_opens_its_chat(
-    qtbot, service: NoticeService, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+    qtbot, desktop: Desktop, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ui.window.background.LONG_SECONDS", 0.0)
     window.desk.current.send("Is <b> bold?")
@@ -153,12 +158,12 @@ def test_a_click_on_the_notice_of_a_reply_opens_its_chat(
     window.desk.new_chat()
     window.show_page("jobs")
     window.hide()
-    qtbot.waitUntil(lambda: len(service.shown) == 1)
-    name, _, icon, title, sentence, actions, *_ = service.shown[1]
+    qtbot.waitUntil(lambda: len(desktop.shown) == 1)
+    name, _, icon, title, sentence, actions, *_ = desktop.shown[1]
     assert (name, icon, title, sentence) == ("Slipstream", "slipstream", "The reply is there", "Is &lt;b&gt; bold?")
     assert actions == [BY_CLICK, "Open"]
-    service.click(2)  # of another program
-    service.click(1)
+    desktop.click(2)  # of another program
+    desktop.click(1)
     qtbot.waitUntil(lambda: window.isVisible() and window.desk.current.chat.id == chat)
     assert window.page.isVisible()
 
@@ -235,6 +240,18 @@ def test_without_a_tray_closing_ends_the_app(qtbot, window: MainWindow) -> None:
         window.close()
 
 
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged", "This plugin does not support ")
+def test_a_tray_whose_icons_nobody_shows_is_none(qtbot, desktop: Desktop, tray: None, window: MainWindow) -> None:
+    desktop.has_host = True
+    window.kept.keep("keepsRunning", True)
+    assert not window.close()
+    assert window.isHidden()
+    window.bring_forward()
+    desktop.has_host = False
+    with qtbot.waitSignal(window.closed):
+        window.close()
+
+
 def test_page_chat_and_place_come_back(
     qtbot, window: MainWindow, appearance: Appearance, library: Api, tmp_path: Path
 ) -> None:
@@ -262,6 +279,23 @@ def test_page_chat_and_place_come_back(
     again.show_page("chat")
     again.toggle_sidebar()
     qtbot.waitUntil(lambda: again.history.width() == width)
+    again.close()
+
+
+def test_a_narrow_window_leaves_the_list_of_chats_its_width(
+    qtbot, window: MainWindow, appearance: Appearance, library: Api, tmp_path: Path
+) -> None:
+    window.resize(1180, 700)
+    qtbot.waitUntil(lambda: window.history.width() == SIDEBAR)
+    window.resize(700, 500)
+    qtbot.waitUntil(window.history.isHidden)
+    QApplication.processEvents()
+    window.close()
+    again = MainWindow(Api(), appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
+    qtbot.addWidget(again)
+    again.show()
+    again.resize(1180, 700)
+    qtbot.waitUntil(lambda: again.history.isVisible() and again.history.width() == SIDEBAR)
     again.close()
 
 

@@ -460,6 +460,21 @@ def test_what_was_not_sent_is_there_after_a_restart(qtbot, qapp, window: MainWin
         assert store.drafts() == {NEW_CHAT: "for a chat\nnot begun"}
 
 
+def test_deleting_and_archiving_are_undone_one_after_the_other(qtbot, window: MainWindow) -> None:
+    chats = []
+    for title in ("one", "two", "three"):
+        window.desk.new_chat()
+        chats.append(ask(qtbot, window, title).chat_id)
+    window.desk.delete(chats[0])
+    window.desk.archive(chats[1], is_archived=True)
+    window.desk.delete(chats[2])
+    qtbot.waitUntil(lambda: titles(window) == [])
+    window.history.list.setFocus()
+    for listed in (["three"], ["three", "two"], ["three", "two", "one"]):
+        qtbot.keyClick(window.history.list, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+        qtbot.waitUntil(lambda listed=listed: titles(window) == listed)
+
+
 def test_what_is_sent_is_no_draft_any_more(qtbot, window: MainWindow, tmp_path: Path) -> None:
     window.page.composer.set_text("Hi")
     window.page.keep_draft()
@@ -522,6 +537,11 @@ def test_a_message_of_several_lines_stands_above_the_buttons(qtbot, window: Main
     assert composer.field.width() > beside + 100, "it does not jump while it is written"
     qtbot.keyClick(composer.field, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: composer.field.width() == beside)
+    window.resize(700, 600)
+    window.toggle_panel()
+    qtbot.waitUntil(lambda: composer.field.geometry().bottom() < composer.attach.y())
+    words = QFontMetrics(composer.field.font()).horizontalAdvance(composer.field.placeholderText())
+    assert words < composer.field.viewport().width(), "what belongs here is read in the narrowest field"
 
 
 def test_a_message_that_would_not_fit_is_told_before_it_is_sent(

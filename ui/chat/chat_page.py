@@ -94,6 +94,7 @@ class ChatPage(QWidget):
         self._notice = ServerNotice(watch, self.server_banner, self)
         self.welcome = Welcome()
         self.transcript = Transcript(tools)
+        self.transcript.kept = self._desk.drafts
         self.stack = QStackedWidget()
         self.composer = Composer()
         self.fit = ContextFit(api, watch, self.composer, pane.current, self)
@@ -175,6 +176,7 @@ class ChatPage(QWidget):
         self.transcript.redo_in_full.connect(self._redo_in_full)
         self.transcript.ways_wanted.connect(self._on_ways_wanted)
         self.transcript.edited.connect(self._on_edited)
+        self.transcript.written.connect(self._keep.start)
         self.transcript.chosen.connect(partial(self._do, ChatSession.choose))
         self.transcript.link_chosen.connect(self._ask_about_link)
         self.transcript.left.connect(self.composer.setFocus)
@@ -303,12 +305,16 @@ class ChatPage(QWidget):
         self._keep.stop()
         self.fit.show()
         key, text = self._draft_key, self.composer.text if self.composer.text.strip() else ""
-        if text != self._desk.drafts.get(key, ""):
-            self._desk.drafts[key] = text
-            self._desk.keep_draft(key, text)
+        self._keep_texts({key: text} | self.transcript.unsent)
         if (files := self.composer.shelf.attachments) != self._desk.draft_files.get(key, ()):
             self._desk.draft_files[key] = files
             self._desk.keep_draft_attachments(key, files)
+
+    def _keep_texts(self, texts: dict[int, str]) -> None:
+        for key, text in texts.items():
+            if text != self._desk.drafts.get(key, ""):
+                self._desk.drafts[key] = text
+                self._desk.keep_draft(key, text)
 
     def _on_drafts(self, drafts: dict[int, str]) -> None:
         self._desk.drafts.update(drafts | self._desk.drafts)
@@ -323,6 +329,7 @@ class ChatPage(QWidget):
 
     def _on_path(self) -> None:
         conversation = self._conversation
+        self._keep_texts(self.transcript.unsent)  # their messages may go out of sight
         self.stack.setCurrentWidget(self.welcome if conversation.is_new else self.transcript)
         self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
         self.fit.show()
@@ -393,7 +400,12 @@ class ChatPage(QWidget):
         files = message.attachments if files is None else files
         before = self.fit.sent(self._conversation.tree.path_to(message.parent_id))
         room = self.fit.room_for(before, text, files)
-        done = partial(self._conversation.edit, message_id, text)
+
+        def done(ready: tuple[Attachment, ...]) -> None:
+            if (view := self.transcript.view_of(message_id)) is not None and (text.strip() or ready):
+                view.leave_editor()
+            self._conversation.edit(message_id, text, ready)
+
         self.sending.prepare(files, text, room, self._embedder(), done)
 
     def _embedder(self) -> str | None:

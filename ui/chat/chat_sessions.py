@@ -1,4 +1,4 @@
-"""All chats of the window: which ones are open, which ones are at work, and what was deleted a moment ago."""
+"""All chats of the window: which ones are open, and which ones are at work."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class ChatSessions(QObject):
     running_changed = Signal(object)  # frozenset of chat ids
     answered = Signal(object, object)  # a Chat, and the Message that came to its end there
     called = Signal(object, object)  # a Chat, and the Message whose calls of tools are further
-    deleted = Signal(str)  # the title of a chat that can be restored
+    deleted = Signal(object)  # the id of a chat that can be restored
     put_away = Signal(object)  # the id of a chat that went into the archive
 
     def __init__(self, api: Api, archive: ChatArchive, ids: Ids, parent: QObject | None = None) -> None:
@@ -111,11 +111,10 @@ class ChatSessions(QObject):
         self._tools: ToolBox | None = None
         # The instructions that new chats with a model begin with.
         self.instructions_for: Callable[[str | None], str] = lambda model: ""
-        # By chat what was written there and not sent, as it is kept on disk.
+        # By chat what was written there and not sent, by message what was written in its place: as it is kept on disk.
         self.drafts: dict[int, str] = {}
         self.draft_files: dict[int, tuple[Attachment, ...]] = {}
         self._shows_archive = False
-        self._deleted: tuple[int, ChatSession | None] | None = None
         self._at_work: dict[int, ChatSession] = {}  # those that are in no pane
         self._list_timer = QTimer(self, singleShot=True, interval=LIST_PAUSE_MS)
         self._list_timer.timeout.connect(self._ask_for_list)
@@ -247,32 +246,29 @@ class ChatSessions(QObject):
         self._ask_for_list()
 
     def delete(self, chat_id: int) -> None:
-        """Delete a chat; ``undo_delete`` brings the last one back."""
+        """Delete a chat; until the next start ``restore`` brings it back."""
         session = next((one for one in self._sessions() if one.chat.id == chat_id), None)
         if session is not None:
             session.stop()
         for pane in self.panes:
             if pane.current is session:
                 pane.new_chat()
-        self._deleted = (chat_id, session)
         now = now_ms()
         self._archive.write(lambda store: store.delete(chat_id, now))
         self._ask_for_list()
-        self.deleted.emit(session.chat.title if session is not None else "")
+        self.deleted.emit(chat_id)
 
-    def undo_delete(self) -> None:
-        """Bring back the chat that was deleted last."""
-        if self._deleted is not None:
-            (chat_id, _), self._deleted = self._deleted, None
-            self._archive.write(lambda store: store.restore(chat_id))
-            self._ask_for_list()
+    def restore(self, chat_id: int) -> None:
+        """Bring back a chat that was deleted."""
+        self._archive.write(lambda store: store.restore(chat_id))
+        self._ask_for_list()
 
     def keep_draft(self, chat_id: int, text: str) -> None:
-        """Keep what was written in a chat and not sent."""
+        """Keep what was written in a chat, or in place of a message, and not sent."""
         self._archive.write(lambda store: store.save_draft(chat_id, text))
 
     def read_drafts(self, then: Callable[[dict[int, str]], None]) -> None:
-        """Ask by chat for what was written and not sent."""
+        """Ask by chat, or message, for what was written and not sent."""
         self._archive.ask(ChatStore.drafts, then, dict[int, str]())
 
     def keep_draft_attachments(self, chat_id: int, files: tuple[Attachment, ...]) -> None:

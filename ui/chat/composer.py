@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, Signal
+from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtGui import QImage, QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
@@ -16,10 +16,10 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import file_dialog, style_as
+from ui.widgets.page_layout import file_dialog
 
 PLACEHOLDER, SHORT_PLACEHOLDER = tr("Write a message"), tr("Message")
-NARROW = 300  # pixels at the usual size of text
+NARROW = 360  # pixels at the usual size of text
 BEFORE_FIELD = 2  # buttons
 MOST_PASTED = 200_000  # letters: a longer text is attached, for laying it out would hold up the window
 
@@ -39,7 +39,6 @@ class Composer(QFrame):
         self.field.setPlaceholderText(PLACEHOLDER)
         self.field.setAccessibleName(tr("Message"))
         self.field.textChanged.connect(self._show_button)
-        self.field.installEventFilter(self)
         self.button = IconButton("send", tr("Send"))
         self.button.setProperty("kind", "send")
         self.button.clicked.connect(self._on_button)
@@ -104,17 +103,17 @@ class Composer(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Say what belongs here in as many words as there is room for."""
         super().resizeEvent(event)
-        self.field.setPlaceholderText(SHORT_PLACEHOLDER if self.width() < scaled(NARROW) else PLACEHOLDER)
+        self.field.setPlaceholderText(SHORT_PLACEHOLDER if self._is_narrow else PLACEHOLDER)
+        self._place_field()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Show on the whole card that the field has the keyboard."""
-        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
-            style_as(self, "focused", event.type() == QEvent.Type.FocusIn)
-        return super().eventFilter(watched, event)
+    @property
+    def _is_narrow(self) -> bool:
+        return self.width() < scaled(NARROW)
 
     def _place_field(self) -> None:
-        """Give a message of several lines the whole width, until it is sent or taken back."""
-        is_above = not self.field.document().isEmpty() and (self._is_above or self.field.document().size().height() > 1)
+        """Give a message of several lines the whole width, until it is sent or taken back; where it is narrow, any."""
+        has_lines = self._is_above or self.field.document().size().height() > 1
+        is_above = self._is_narrow or (not self.field.document().isEmpty() and has_lines)
         if is_above is self._is_above:
             return
         self._is_above = is_above

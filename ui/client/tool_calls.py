@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from models.formatting.json_values import value_of
+from ui.client.attachments import Attachment
 
 
 class CallStatus(StrEnum):
@@ -41,6 +42,7 @@ class ToolCall:
     status: CallStatus = CallStatus.ASKED
     at: int = 0
     round: int = 0
+    images: tuple[Attachment, ...] = ()  # in the result; only the user sees them
 
 
 def messages_of(content: str, calls: Sequence[ToolCall]) -> Iterator[dict[str, Any]]:

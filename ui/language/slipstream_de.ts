@@ -210,6 +210,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is damaged, or is an image of a kind that is not known.</source>
+      <translation>{name} ist beschädigt oder ein Bild unbekannter Art.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
       <source>{name} holds no text: its pages are pictures. Attach a copy with recognised text.</source>
       <translation>{name} enthält keinen Text: Die Seiten sind Bilder. Hänge eine Kopie mit erkanntem Text an.</translation>
     </message>
@@ -247,11 +252,6 @@
       <location filename="../../ui/chat/attachments/read_file.py" />
       <source>section</source>
       <translation>Abschnitt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/attachments/read_file.py" />
-      <source>{name} is damaged, or is an image of a kind that is not known.</source>
-      <translation>{name} ist beschädigt oder ein Bild unbekannter Art.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
@@ -340,6 +340,18 @@
     </message>
     <message>
       <location filename="../../ui/chat/attachments/sent_files.py" />
+      <source>The model is not given it. Click to see it larger.</source>
+      <translation>Das Modell bekommt es nicht. Ein Klick zeigt es größer.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/sent_files.py" />
+      <source>{name}
+{how_chosen} Click to see what the model was given.</source>
+      <translation>{name}
+{how_chosen} Klicke, um zu sehen, was das Modell bekommen hat.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/sent_files.py" />
       <source>{value}
 … ({n_text:,} characters in all)</source>
       <translation>{value}
@@ -349,13 +361,6 @@
       <location filename="../../ui/chat/attachments/sent_files.py" />
       <source>This image cannot be shown.</source>
       <translation>Dieses Bild lässt sich nicht zeigen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/attachments/sent_files.py" />
-      <source>{name}
-{how_chosen} Click to see what the model was given.</source>
-      <translation>{name}
-{how_chosen} Klicke, um zu sehen, was das Modell bekommen hat.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/shelf.py" />
@@ -2108,6 +2113,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>[{name} is shown to the user]</source>
+      <translation>[{name} wird dem Nutzer gezeigt]</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
       <source>It cannot be used: {problem}.</source>
       <translation>Er lässt sich nicht verwenden: {problem}.</translation>
     </message>
@@ -2130,8 +2140,18 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>{name} is damaged.</source>
+      <translation>{name} ist beschädigt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
       <source>it is not connected</source>
       <translation>er ist nicht verbunden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>Image {number}</source>
+      <translation>Bild {number}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tools/tool_host.py" />
@@ -6530,11 +6550,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Chat deleted</source>
-      <translation>Chat gelöscht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>{name} answers from now on</source>
       <translation>{name} antwortet ab jetzt</translation>
     </message>
@@ -6557,6 +6572,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Chat archived</source>
       <translation>Chat archiviert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Chat deleted</source>
+      <translation>Chat gelöscht</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -8115,6 +8135,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
+      <source>The engine {cause} and is being restarted.</source>
+      <translation>Die Engine {cause} und startet neu.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
       <source>The engine process could not be started: {error}</source>
       <translation>Der Prozess der Engine konnte nicht gestartet werden: {error}</translation>
     </message>
@@ -8147,11 +8172,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/process/supervisor.py" />
       <source>Another model was loaded.</source>
       <translation>Ein anderes Modell wurde geladen.</translation>
-    </message>
-    <message>
-      <location filename="../../core/process/supervisor.py" />
-      <source>The engine {cause} and is being restarted.</source>
-      <translation>Die Engine {cause} und startet neu.</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />

@@ -15,6 +15,8 @@ from ui.language import tr
 SHOWN_MS = 10_000
 # Of the Desktop Notifications specification, specifications.freedesktop.org.
 SERVICE, PATH = "org.freedesktop.Notifications", "/org/freedesktop/Notifications"
+# Of the Status Notifier Items, www.freedesktop.org/wiki/Specifications/StatusNotifierItem, as all desktops name it.
+WATCHER, WATCHER_PATH = "org.kde.StatusNotifierWatcher", "/StatusNotifierWatcher"
 BY_CLICK = "default"  # the action that a click on the notice itself stands for
 EXPIRED = 1  # why a notice was closed: desktops list it still, and it can be clicked there
 BUS_SECONDS = 1.0  # a bus answers at once; one that does not must not hold the window
@@ -160,5 +162,20 @@ class _NoticeService(QObject):
 
 
 def has_tray() -> bool:
-    """Return whether this desktop has a tray."""
-    return QSystemTrayIcon.isSystemTrayAvailable()
+    """Return whether this desktop has a tray that shows icons."""
+    return QSystemTrayIcon.isSystemTrayAvailable() and not _has_only_watcher()
+
+
+def _has_only_watcher() -> bool:
+    """Return whether a program collects icons and none shows them. Qt looks for the first only."""
+    try:
+        from jeepney import DBusAddress, MessageFlag, MessageType, Properties
+        from jeepney.io.blocking import open_dbus_connection
+
+        ask = Properties(DBusAddress(WATCHER_PATH, WATCHER, WATCHER)).get("IsStatusNotifierHostRegistered")
+        ask.header.flags = MessageFlag.no_auto_start
+        with open_dbus_connection("SESSION") as bus:
+            reply = bus.send_and_get_reply(ask, timeout=BUS_SECONDS)
+    except (ImportError, OSError, KeyError, ValueError, RuntimeError):  # as Qt says, then
+        return False
+    return reply.header.message_type is MessageType.method_return and reply.body == (("b", False),)

@@ -143,7 +143,8 @@ QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${la
     selection-background-color: $selection; selection-color: $text; }
 #speedCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_s}px; }
 #bubble { background: $bubble; border-radius: ${corner_l}px; }
-#editCard { background: $raised; border: 2px solid $focus; border-radius: ${corner_m}px; }
+#editCard { background: $raised; border: 2px solid $border_strong; border-radius: ${corner_m}px; }
+#editCard[focused="true"] { border-color: $focus; }
 #editCard QPlainTextEdit { background: transparent; border: 0; font-size: ${large}px; }
 #thoughtsHead { border: 2px solid transparent; border-radius: ${corner_s}px; color: $muted; padding: 2px 0;
     padding-$end: 6px; font-size: ${body}px; }

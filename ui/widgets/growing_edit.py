@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat, QTextFormat
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent, QTextBlockFormat, QTextFormat
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy
 
 from ui.theme.text_size import scaled
 from ui.theme.tokens import TAB_WIDTH
+from ui.widgets.page_layout import style_as
 
 # Characters: Qt lays out a line of text as a whole, a second for each million, and longer where it is one word.
 LONGEST_LINE = 10_000
@@ -140,6 +141,20 @@ class GrowingEdit(QPlainTextEdit):
             block = block.next()
         # As Qt gives plain text: its own line separators and hard spaces are for the eye.
         return "".join(parts).replace("\u2028", "\n").replace("\xa0", " ")
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show on the card around it that it has the keyboard."""
+        super().focusInEvent(event)
+        self._show_focus(True)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Show that it has lost it."""
+        super().focusOutEvent(event)
+        self._show_focus(False)
+
+    def _show_focus(self, has_focus: bool) -> None:
+        if (card := self.parentWidget()) is not None:
+            style_as(card, "focused", has_focus)
 
     def changeEvent(self, event: QEvent) -> None:
         """Lines are as high as the font is."""

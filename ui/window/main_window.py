@@ -136,7 +136,7 @@ class MainWindow(QMainWindow):
         self._chat, self._pages = QWidget(), QStackedWidget()
         self._sides = Sides(self.history, self.chats, self.tuning, appearance)
         self.toast = Toast(self._first.stack)  # above what is being written, however tall that is
-        self._undo: Callable[[], object] | None = None  # the last deleting or archiving
+        self._undo: list[Callable[[], object]] = []  # each deleting and archiving since the start, the last one last
         self._shown_page, self._is_quitting = "chat", False
         self.background = Background(self, self.kept, icon("stream", appearance.palette.accent, size=64))
         self._tints_drafts = self.kept.is_on("tintDrafts", usually=False)
@@ -187,12 +187,12 @@ class MainWindow(QMainWindow):
         self.desk.put_away.connect(
             lambda chat: self._offer_undo(tr("Chat archived"), partial(self.desk.archive, chat, False))
         )
+        self.desk.deleted.connect(lambda chat: self._offer_undo(tr("Chat deleted"), partial(self.desk.restore, chat)))
         self.history.more_wanted.connect(self.desk.list_more)
         self.desk.listed.connect(self._on_listed)
         self.desk.running_changed.connect(self.history.model.set_running)
         self.desk.running_changed.connect(lambda running: self.watch.set_live(bool(running)))
         self.desk.current_changed.connect(self._on_current)
-        self.desk.deleted.connect(self._on_deleted)
         self._storage.export_wanted.connect(partial(self._with_chats, self.history.export_all))
         self._storage.chats_changed.connect(self.desk.list_soon)
         self._storage.brought_back.connect(self.toast.tell)
@@ -693,19 +693,15 @@ class MainWindow(QMainWindow):
         self.history.choose(self.desk.current.chat.id)
         self._sides.uncover()
 
-    def _on_deleted(self, title: str) -> None:
-        self._offer_undo(tr("Chat deleted"), self.desk.undo_delete)
-
     def _offer_undo(self, words: str, undo: Callable[[], object]) -> None:
-        self._undo = undo
+        self._undo.append(undo)
         self.toast.say(words, tr("Undo"), self.undo)
 
     def undo(self) -> None:
-        """Bring back the chat that was deleted or archived last, also when that is not offered any more."""
-        undo, self._undo = self._undo, None
+        """Bring back the chat that was deleted or archived last; once more, the one before it."""
         self.toast.hide()
-        if undo is not None:
-            undo()
+        if self._undo:
+            self._undo.pop()()
             announce(self, tr("Undone"))
 
     def _on_storage_problem(self, problem: str | None) -> None:
@@ -815,7 +811,7 @@ class MainWindow(QMainWindow):
         self.kept.keep("chatBeside", others[0] if self.chats.is_two else "")
         self.kept.keep("geometry", self.saveGeometry())
         self.kept.keep("sidebar", self._sides.wants_history)
-        self.kept.keep("sidebarWidth", self.history.width())
+        self.kept.keep("sidebarWidth", self.history.wanted_width)
         self.kept.keep("closedFolders", sorted(self.history.model.closed))
         self.tuning.take_typed()
         for page in self.chats.pages:

@@ -28,6 +28,12 @@ class Sides(QSplitter):
             self.setStretchFactor(at, int(part is chats))
         self.handle(2).setEnabled(False)  # the settings are as wide as their text needs
         tuning.hide()
+        self.splitterMoved.connect(lambda position, handle: self._keep_width())
+
+    def _keep_width(self) -> None:
+        """Take the width to which the list of chats was dragged; a window without room gives it less."""
+        if self._history.isVisible():
+            self._history.wanted_width = self._history.width()
 
     def toggle_history(self) -> None:
         """Show or hide the chats."""

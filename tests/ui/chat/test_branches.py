@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -10,9 +12,14 @@ from PySide6.QtCore import Qt
 from tests.support.chat_window import ended, reply_view
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.messages.assistant_message import AssistantMessage
+from ui.chat.messages.message_editor import MessageEditor
+from ui.chat.messages.message_view import MessageView
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.storage.message_tree import MessageTree
+from ui.chat.storage.store import ChatStore
+from ui.client.api import Api
 from ui.client.chat_records import EDITED, Message, Role, Status, Timings
+from ui.theme.appearance import Appearance
 from ui.window.main_window import MainWindow
 
 CTRL, SHIFT, ALT = (
@@ -20,6 +27,18 @@ CTRL, SHIFT, ALT = (
     Qt.KeyboardModifier.ShiftModifier,
     Qt.KeyboardModifier.AltModifier,
 )
+
+
+def view_of(window: MainWindow, message_id: int | None) -> MessageView:
+    view = None if message_id is None else window.page.transcript.view_of(message_id)
+    assert view is not None
+    return view
+
+
+def editor_of(window: MainWindow, message_id: int | None) -> MessageEditor:
+    editor = view_of(window, message_id).editor
+    assert editor is not None
+    return editor
 
 
 def said(window: MainWindow) -> list[str]:
@@ -106,6 +125,57 @@ def test_a_reply_is_edited_into_another_version(qtbot, window: MainWindow, serve
     window.desk.current.send("And?")
     ended(qtbot, window)
     assert [one["content"] for one in server.requests[-1]["messages"]] == ["Hi", "Bonjour", "And?"]
+
+
+def test_an_edit_that_was_begun_is_open_again_until_it_is_sent_or_left(
+    qtbot, qapp, window: MainWindow, server: FakeServer, tmp_path: Path
+) -> None:
+    window.desk.current.send("Hi")
+    asked, reply = ended(qtbot, window).parent_id, window.desk.current.tree.path[-1].id
+    chat = window.desk.current.chat.id
+    for number, text in ((asked, "Hi, fox"), (reply, "Bonjour")):
+        view_of(window, number).begin_edit()
+        editor_of(window, number).field.setPlainText(text)
+    window.desk.new_chat()
+    window.desk.open(chat)
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == chat)
+    assert editor_of(window, asked).field.toPlainText() == "Hi, fox"
+    window.page.composer.setFocus()
+    window.close()
+    again = MainWindow(Api(), Appearance(qapp), tmp_path / "chats.db", tmp_path / "window.ini")
+    qtbot.addWidget(again)
+    again.show()
+    qtbot.waitUntil(lambda: again.desk.current.chat.id == chat)
+    assert editor_of(again, asked).field.toPlainText() == "Hi, fox"
+    assert again.focusWidget() is again.page.composer.field, "it was not asked for"
+    assert not editor_of(again, asked).property("focused")
+    editor_of(again, asked).field.setFocus()
+    assert editor_of(again, asked).property("focused")
+    assert not view_of(again, asked).text_views[0].isVisible()
+    field = editor_of(again, reply).field
+    assert field.toPlainText() == "Bonjour"
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert said(again) == ["Hi", "Bonjour"]
+    qtbot.keyClick(editor_of(again, asked).field, Qt.Key.Key_Escape)
+    again.desk.current.choose(reply)
+    assert said(again) == ["Hi", "Hello there."]
+    assert [view_of(again, number).editor for number in (asked, reply)] == [None, None]
+    again.close()
+    with closing(ChatStore(tmp_path / "chats.db")) as store:
+        assert store.drafts() == {}
+
+
+def test_an_edit_stays_with_its_version(qtbot, window: MainWindow) -> None:
+    window.desk.current.send("Hi")
+    reply = ended(qtbot, window)
+    window.desk.current.edit(reply.id, "Bonjour")
+    put = window.desk.current.tree.path[-1].id
+    view_of(window, put).begin_edit()
+    editor_of(window, put).field.setPlainText("Bonjour, fox")
+    window.desk.current.choose(reply.id)
+    assert view_of(window, reply.id).editor is None
+    window.desk.current.choose(put)
+    assert editor_of(window, put).field.toPlainText() == "Bonjour, fox"
 
 
 def test_what_is_asked_while_a_reply_comes_in_is_done(qtbot, window: MainWindow, server: FakeServer) -> None:

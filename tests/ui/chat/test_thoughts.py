@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 
 from tests.support.chat_window import ended, reply_view
 from tools.stand_ins.fake_openai import FakeServer
@@ -44,6 +44,34 @@ def test_thoughts_stream_into_a_folded_line_that_opens(qtbot, window: MainWindow
     assert view.thoughts.is_open, "what was opened stays open"
     qtbot.keyClick(view.thoughts.head, Qt.Key.Key_Space)
     assert not view.thoughts.view.isVisible()
+
+
+def test_what_is_unfolded_stays_where_it_was_clicked(qtbot, window: MainWindow, thinking: FakeServer) -> None:
+    thinking.thoughts = ["A thought.\n\n"] * 40
+    for n_lines in (40, 4):
+        thinking.pieces = ["A line.\n\n"] * n_lines
+        window.desk.current.send("A hard question")
+        ended(qtbot, window)
+    transcript, head = window.page.transcript, reply_view(window).thoughts.head
+    bar = transcript.verticalScrollBar()
+
+    def top() -> int:
+        return head.mapTo(transcript, QPoint(0, 0)).y()
+
+    seen = [(0, 0), (0, 1)]
+
+    def rests() -> bool:
+        seen.append((top(), bar.maximum()))
+        return len(set(seen[-5:])) == 1
+
+    qtbot.waitUntil(rests)  # one round of the layout follows from another
+    before, height = seen[-1]
+    assert 0 < before < transcript.height()
+    qtbot.mouseClick(head, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bar.maximum() > height + transcript.height() and transcript.to_end.isVisible())
+    assert top() == before
+    qtbot.mouseClick(head, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum() == height and not transcript.to_end.isVisible())
 
 
 def test_a_reply_that_is_stopped_while_it_is_thought_over_keeps_its_thoughts(

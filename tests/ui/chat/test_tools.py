@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from tests.support.chat_window import reply_view
 from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.attachments.read_file import WIDEST
+from ui.chat.attachments.sent_files import PICTURE, THUMBNAIL, picture_of
 from ui.chat.conversation import MOST_ROUNDS
 from ui.chat.storage.store import ChatStore
 from ui.chat.tools.tool_box import ToolBox, ToolServer
@@ -57,13 +63,16 @@ server.run()
 # The same as far as quick tests need it, as a server that knows only the older handshake. It starts in no time.
 SMALL_SERVER = """
 import json, os, sys
-TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("weight", "key")]
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("weight", "key", "draw")]
 def answer(method, asked):
     if method == "initialize":
         who = {"name": "animals", "version": "1"}
         return {"protocolVersion": asked["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": who}
     if method == "tools/list":
         return {"tools": TOOLS}
+    if method == "tools/call" and asked["name"] == "draw":
+        images = [{"type": "image", "mimeType": "image/png", "data": data} for data in asked["arguments"]["images"]]
+        return {"content": [{"type": "text", "text": "Drawn."}, *images], "isError": False}
     if method == "tools/call":
         weight = f"A {asked.get('arguments', {}).get('animal')} weighs 7 kg."
         text = weight if asked["name"] == "weight" else os.environ.get("ANIMAL_KEY", "none")
@@ -121,13 +130,13 @@ def test_a_server_is_opened_called_cancelled_and_missed(
     assert end is not None
     assert tool.schema["properties"]["animal"]["type"] == "string"
     results: list[tuple[str, bool]] = []
-    box.cancel(box.call(slow, {}, lambda result, is_error: results.append(("slow", is_error))))
-    box.call(tool, {"animal": "fox"}, lambda result, is_error: results.append((result, is_error)))
-    box.call(tool, {}, lambda result, is_error: results.append((result, is_error)))
+    box.cancel(box.call(slow, {}, lambda result, is_error, images: results.append(("slow", is_error))))
+    box.call(tool, {"animal": "fox"}, lambda result, is_error, images: results.append((result, is_error)))
+    box.call(tool, {}, lambda result, is_error, images: results.append((result, is_error)))
     qtbot.waitUntil(lambda: len(results) == 2)
     assert ("A fox weighs 7 kg.", False) in results
     assert [is_error for _, is_error in results].count(True) == 1
-    box.call(end, {}, lambda result, is_error: results.append((result, is_error)))
+    box.call(end, {}, lambda result, is_error, images: results.append((result, is_error)))
     qtbot.waitUntil(lambda: len(results) == 3)
     qtbot.waitUntil(lambda: "The server ended" in box.problems.get("animals", ""))
     assert results[2][1]
@@ -154,7 +163,7 @@ def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str,
     results: list[str] = []
     key = box.find("animals_key")
     assert key is not None
-    box.call(key, {}, lambda result, is_error: results.append(result))
+    box.call(key, {}, lambda result, is_error, images: results.append(result))
     qtbot.waitUntil(lambda: results == ["a=b"])
     kept = tmp_path / "tools.json"
     assert ToolBox(kept).servers == box.servers
@@ -331,6 +340,44 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
     store = ChatStore(tmp_path / "chats.db")
     assert store.messages(chat_id)[-1].calls == kept.calls
     store.close()
+
+
+def test_images_of_a_tool_are_shown_with_its_result_and_kept(
+    qtbot, window: MainWindow, server: FakeServer, command: str, tmp_path: Path
+) -> None:
+    ready(qtbot, window.tools_box, command)
+    tool = window.tools_box.find("animals_draw")
+    assert tool is not None
+    window.tools_box.allow(tool)
+    file = io.BytesIO()
+    Image.new("RGB", (WIDEST + 100, 50), "orange").save(file, "PNG")
+    fox = base64.b64encode(file.getvalue()).decode()
+    images = [fox, base64.b64encode(b"%!PS-Adobe-3.0 EPSF-3.0").decode(), "abc", fox]
+    server.calls = [[("animals_draw", json.dumps({"images": images}))]]
+    ask(window, "Draw a fox")
+    qtbot.waitUntil(lambda: bool(reply(window).content) and not window.desk.current.is_running)
+    (call,) = reply(window).calls
+    assert [one.name for one in call.images] == ["Image 1", "Image 4"]
+    told = server.requests[-1]["messages"][-1]["content"].splitlines()
+    assert told[:2] == ["Drawn.", "[Image 1 is shown to the user]"]
+    assert told[2:] == [
+        "Image 2 is damaged, or is an image of a kind that is not known.", "Image 3 is damaged.",
+        "[Image 4 is shown to the user]",
+    ]  # fmt: skip
+    row = reply_view(window).calls.rows[call.id]
+    row.head.click()
+    assert row.images is not None
+    first, _ = row.images.buttons
+    assert first.iconSize().width() == THUMBNAIL
+    first.click()
+    (picture,) = (label for label in row.images.findChildren(QLabel) if label.isVisible())
+    assert picture.pixmap().width() == PICTURE
+    assert picture_of(call.images[0], 10_000).width() == WIDEST, "it is made smaller, as an attached one"
+    row.head.click()
+    assert not row.images.isVisible()
+    window.close()
+    with closing(ChatStore(tmp_path / "chats.db")) as store:
+        assert store.messages(window.desk.current.chat.id)[-1].calls == (call,)
 
 
 @pytest.mark.slow

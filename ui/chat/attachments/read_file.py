@@ -64,8 +64,8 @@ def read(path: Path, told: Told) -> Attachment:
         raise Unreadable(tr("{name} cannot be read: {value}.", name=name, value=system_reason(error))) from error
     if not data.strip():
         raise Unreadable(tr("{name} is empty.", name=name))
-    if data.startswith(_IMAGES) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP"):
-        return Attachment(name, n_bytes, image=_image(name, data))
+    if _is_image(data):
+        return image_of(name, data)
     return Attachment(name, n_bytes, tuple(_parts_of(name, data, told)))
 
 
@@ -93,6 +93,17 @@ def _parts_of(name: str, data: bytes, told: Told) -> list[Part]:
 # Images.
 
 _IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM", b"II*\x00", b"MM\x00*")
+
+
+def image_of(name: str, data: bytes) -> Attachment:
+    """Return an image as it is kept. Raises Unreadable."""
+    if not _is_image(data):
+        raise Unreadable(tr("{name} is damaged, or is an image of a kind that is not known.", name=name))
+    return Attachment(name, len(data), image=_image(name, data))
+
+
+def _is_image(data: bytes) -> bool:
+    return data.startswith(_IMAGES) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
 
 
 def _image(name: str, data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The files of a message that was sent: a line each, which unfolds to what the model was given."""
+"""The files of a message that was sent, or images that a tool gave: a line each, which unfolds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import base64
 import binascii
 from collections.abc import Sequence
 
-from PySide6.QtCore import QBuffer, QByteArray, Qt
-from PySide6.QtGui import QImage, QImageReader, QPixmap
+from PySide6.QtCore import QBuffer, QByteArray, QSize, Qt, Signal
+from PySide6.QtGui import QIcon, QImage, QImageReader, QPixmap
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from ui.chat.attachments.chip import facts, how_chosen, short
@@ -22,6 +22,7 @@ from ui.widgets.elided_label import in_tip, on_button
 
 HEIGHT = 240  # pixels of an unfolded text, which then scrolls
 PICTURE = 420  # pixels of the longer side of an unfolded image
+THUMBNAIL = 48  # the same of one that is not
 NAME = 48  # letters of a name
 SHOWN = 100_000  # letters of an unfolded text: more take a while to lay out
 
@@ -29,21 +30,33 @@ SHOWN = 100_000  # letters of an unfolded text: more take a while to lay out
 class SentFiles(Dressed, QWidget):
     """Folded at first; hidden for a message without files."""
 
-    def __init__(self, attachments: Sequence[Attachment], parent: QWidget | None = None) -> None:
+    unfolded = Signal(bool)  # or folded
+
+    def __init__(
+        self, attachments: Sequence[Attachment], is_from_tool: bool = False, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._attachments = tuple(attachments)
+        self._is_from_tool = is_from_tool
+        self._side = Qt.AlignmentFlag.AlignLeft if is_from_tool else Qt.AlignmentFlag.AlignRight
         self.buttons: list[QToolButton] = []
         self._unfolded: dict[int, QWidget] = {}
         self._column = fill(QVBoxLayout(self), spacing=Space.XS, margins=0)
         for number, one in enumerate(self._attachments):
-            self._column.addWidget(self._button(number, one), 0, Qt.AlignmentFlag.AlignRight)
+            self._column.addWidget(self._button(number, one), 0, self._side)
         self.setVisible(bool(self._attachments))
         self.dress()
 
     def dress(self) -> None:
         """Draw the icons."""
+        side = scaled(THUMBNAIL)
         for button, one in zip(self.buttons, self._attachments, strict=True):
             set_icon(button, "image" if one.image else "file", colours().muted, size=16)
+            # Of messages, all would be decoded when a chat is opened.
+            image = picture_of(one, round(side * self.devicePixelRatioF())) if self._is_from_tool else QImage()
+            if not image.isNull():
+                button.setIcon(QIcon(QPixmap.fromImage(image)))
+                button.setIconSize(QSize(side, side))
 
     def _button(self, number: int, one: Attachment) -> QToolButton:
         button = QToolButton()
@@ -55,23 +68,24 @@ class SentFiles(Dressed, QWidget):
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         button.setText(on_button(f"{short(one.name, NAME)}   {facts(one)}"))
         button.setAccessibleName(tr("File {name}, {facts}", name=one.name, facts=facts(one)))
-        button.setToolTip(
-            in_tip(
-                tr(
-                    "{name}\n{how_chosen} Click to see what the model was given.",
-                    name=one.name,
-                    how_chosen=how_chosen(one),
-                )
+        if self._is_from_tool:
+            tip = tr("The model is not given it. Click to see it larger.")
+        else:
+            tip = tr(
+                "{name}\n{how_chosen} Click to see what the model was given.",
+                name=one.name,
+                how_chosen=how_chosen(one),
             )
-        )
+        button.setToolTip(in_tip(tip))
         button.toggled.connect(lambda is_open: self._unfold(number, is_open))
+        button.toggled.connect(self.unfolded)
         self.buttons.append(button)
         return button
 
     def _unfold(self, number: int, is_open: bool) -> None:
         if number not in self._unfolded:
             one = self._attachments[number]
-            view = self._unfolded[number] = _picture(one) if one.image else _text(one)
+            view = self._unfolded[number] = _picture(one, self._side) if one.image else _text(one)
             self._column.insertWidget(self._column.indexOf(self.buttons[number]) + 1, view)
         self._unfolded[number].setVisible(is_open)
 
@@ -92,10 +106,10 @@ def _text(one: Attachment) -> QWidget:
     return view
 
 
-def _picture(one: Attachment) -> QWidget:
+def _picture(one: Attachment, side: Qt.AlignmentFlag) -> QWidget:
     label = QLabel()
     label.setAccessibleName(tr("The image {name}", name=one.name))
-    label.setAlignment(Qt.AlignmentFlag.AlignRight)
+    label.setAlignment(side)
     image = picture_of(one, PICTURE)
     if image.isNull():
         label.setText(tr("This image cannot be shown."))

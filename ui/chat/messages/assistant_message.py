@@ -43,7 +43,6 @@ class AssistantMessage(MessageView):
 
     regenerate = Signal(object)
     go_on = Signal(object)  # the reply is to be continued
-    edited = Signal(object, str)  # message id, the new text
     ways_wanted = Signal(object, object)  # the message, and the button to show the ways at
     race_wanted = Signal(object)  # the reply whose prompt is to be raced
     tint_wanted = Signal(bool)  # drafted words are to be tinted, in all replies
@@ -64,21 +63,21 @@ class AssistantMessage(MessageView):
         self.spark_note.button.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
         self.stages = DeepStages()
         self.thoughts = ThoughtsView(tools)
+        self.thoughts.head.toggled.connect(self.unfolded)
         self.calls = CallsView(tools)
         self.calls.link_chosen.connect(self.link_chosen)
+        self.calls.unfolded.connect(self.unfolded)
         self.receipt = ReceiptLine()
         self.receipt.toggled.connect(self._on_receipt)
         self.receipt_card: ReceiptCard | None = None  # made when it is first opened
         self.redo = IconButton("redo", tr("Answer again"), size=16)
         self.redo.setToolTip(tr("Answer again (Ctrl+R)"))
         self.redo.clicked.connect(lambda: self.regenerate.emit(self.message.id))
-        self.edit = IconButton("edit", tr("Edit this reply, as another version"), size=16)
-        self.edit.clicked.connect(self.begin_edit)
+        self.edit.show_as("edit", tr("Edit this reply, as another version"))
         self.more = IconButton("play", tr("Continue this reply"), size=16)
         self.more.setToolTip(tr("Continue this reply (Ctrl+Shift+R)"))
         self.more.clicked.connect(self.continue_it)
-        self.editor: MessageEditor | None = None
-        self.buttons += [self.redo, self.edit, self.more]
+        self.buttons += [self.redo, self.more]
         self.footer.addWidget(self.receipt, 1)
         for widget in (self.versions, self.more, self.edit, self.copy, self.redo):
             self.footer.addWidget(widget)
@@ -210,7 +209,6 @@ class AssistantMessage(MessageView):
         self.view.set_text(message.content[begin:], spans_from(begin, message.drafted))
 
     def _show_text(self) -> None:
-        """Show what there is of the text, unless it is edited."""
         is_edited = self.editor is not None
         self.view.setVisible(bool(self.view.text) and not self.view.text.isspace() and not is_edited)
         self.calls.setVisible(bool(self.calls.rows) and not is_edited)
@@ -227,30 +225,16 @@ class AssistantMessage(MessageView):
         if self.can_continue:
             self.go_on.emit(self.message.id)
 
-    def begin_edit(self) -> None:
-        """Let the reply be changed; the one that the model gave stays as a version."""
-        if self.editor is not None:
-            return
-        self.editor = MessageEditor(self.message.content, tr("Edit the reply"), tr("Save"))
-        self.editor.sent.connect(self._on_edited)
-        self.editor.left.connect(self._leave_editor)
-        self.column.insertWidget(self.column.indexOf(self.view), self.editor)
-        self._show_text()
-        self._show_buttons()
-        self.editor.field.setFocus()
+    def _made_editor(self, text: str) -> MessageEditor:
+        editor = MessageEditor(text, tr("Edit the reply"), tr("Save"))
+        self.column.insertWidget(self.column.indexOf(self.view), editor)
+        return editor
 
     def _on_edited(self, text: str) -> None:
-        self._leave_editor()
-        if text.strip() and text != self.message.content:
-            self.edited.emit(self.message.id, text)
-
-    def _leave_editor(self) -> None:
-        if self.editor is not None:
-            self.editor.deleteLater()
-            self.editor = None
-        self._show_text()
-        self._show_buttons()
-        self.edit.setFocus()
+        if self.unsent:
+            super()._on_edited(text)
+        else:
+            self.leave_editor()
 
     def restyle(self) -> None:
         """Follow the style of the tools."""
@@ -289,7 +273,7 @@ class AssistantMessage(MessageView):
         self.redo.setVisible(self.redo.isVisibleTo(self) and self.message.status is not Status.FAILED)
 
     def _can_show_buttons(self) -> bool:
-        return super()._can_show_buttons() and self.editor is None and self.message.status is not Status.STREAMING
+        return super()._can_show_buttons() and self.message.status is not Status.STREAMING
 
 
 class _Note(Dressed, QFrame):

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
+from ui.chat.messages.message_editor import MessageEditor
 from ui.client.chat_records import Message
 from ui.language import tr
 from ui.theme.layouts import fill
@@ -61,7 +62,10 @@ class MessageView(QWidget):
     """One message. Subclasses put their text into ``column`` and their buttons into ``footer``."""
 
     chosen = Signal(object)  # another version of this message
+    edited = Signal(object, str)  # message id, the new text
+    written = Signal()  # what is ``unsent`` is another text now
     link_chosen = Signal(str)
+    unfolded = Signal(bool)  # something in it, or folded
 
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -69,13 +73,16 @@ class MessageView(QWidget):
         self._tools = tools
         self._is_last = False
         self._has_attention = False
+        self.editor: MessageEditor | None = None
         self.column = fill(QVBoxLayout(self), spacing=Space.XS, margins=0)
         self.footer = fill(QHBoxLayout(), spacing=2)
         self.copy = IconButton("copy", tr("Copy message"), size=16)
         self.copy.clicked.connect(self._on_copy)
         self.versions = Versions(versions, message.id, self)  # it would be a window of its own without a parent
         self.versions.chosen.connect(self.chosen)
-        self.buttons: list[IconButton] = [self.copy]
+        self.edit = IconButton("edit", "", size=16)
+        self.edit.clicked.connect(self.begin_edit)
+        self.buttons: list[IconButton] = [self.edit, self.copy]
 
     @property
     def text_views(self) -> list[TextView]:
@@ -86,6 +93,51 @@ class MessageView(QWidget):
     def text(self) -> str:
         """The text as it was written."""
         return self.message.content
+
+    # While it is edited.
+
+    @property
+    def unsent(self) -> str:
+        """What was written in its place and not sent, "" where that is nothing new."""
+        text = "" if self.editor is None else self.editor.field.toPlainText()
+        return text if text.strip() and text != self.message.content else ""
+
+    def begin_edit(self) -> None:
+        """Let the message be changed."""
+        field = self.go_on_editing(self.message.content) if self.editor is None else self.editor.field
+        field.setFocus()
+
+    def go_on_editing(self, text: str) -> QWidget:
+        """Open an edit as it was left, with ``text``; return its field."""
+        self.editor = self._made_editor(text)
+        self.editor.sent.connect(self._on_edited)
+        self.editor.left.connect(self.leave_editor)
+        self.editor.field.textChanged.connect(self.written)
+        self._show_text()
+        self._show_buttons()
+        return self.editor.field
+
+    def leave_editor(self) -> None:
+        """Show the message as it is."""
+        if self.editor is None:
+            return
+        self.editor.deleteLater()
+        self.editor = None
+        self._show_text()
+        self._show_buttons()
+        self.edit.setFocus()
+        self.written.emit()
+
+    def _made_editor(self, text: str) -> MessageEditor:
+        """Put an editor into the column."""
+        raise NotImplementedError
+
+    def _on_edited(self, text: str) -> None:
+        self.edited.emit(self.message.id, text)
+
+    def _show_text(self) -> None:
+        """Show the text, unless it is edited."""
+        raise NotImplementedError
 
     def set_last(self, is_last: bool) -> None:
         """The last message keeps its buttons in view."""
@@ -113,7 +165,7 @@ class MessageView(QWidget):
         super().leaveEvent(event)
 
     def _can_show_buttons(self) -> bool:
-        return self._is_last or self._has_attention
+        return self.editor is None and (self._is_last or self._has_attention)
 
     def _show_buttons(self) -> None:
         for button in self.buttons:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -41,6 +41,7 @@ class Transcript(ScrollColumn):
     race_wanted = Signal(object)
     tint_wanted = Signal(bool)
     edited = Signal(object, str)
+    written = Signal()  # in the place of a message
     chosen = Signal(object)
     call_answered = Signal(str, bool, bool)  # the id of a call, is it allowed, for good
     link_chosen = Signal(str)
@@ -50,6 +51,7 @@ class Transcript(ScrollColumn):
         body = QWidget()
         super().__init__(body, parent)
         self._tools = tools
+        self.kept: Mapping[int, str] = {}  # by message what was written in its place and not sent
         self._path: list[Message] = []
         self._views: dict[int, MessageView] = {}
         self._n_made = 0  # messages at the end of the path that have a view
@@ -77,6 +79,11 @@ class Transcript(ScrollColumn):
     def view_of(self, message_id: int) -> MessageView | None:
         """Return the view of a message, None where none was made yet."""
         return self._views.get(message_id)
+
+    @property
+    def unsent(self) -> dict[int, str]:
+        """By message what is written in its place and not sent, "" where nothing is."""
+        return {message_id: view.unsent for message_id, view in self._views.items()}
 
     def show_path(self, path: Sequence[Message], versions_of: Callable[[int], list[int]]) -> None:
         """Show another path; what it shares with the one before stays."""
@@ -267,14 +274,11 @@ class Transcript(ScrollColumn):
         versions = self._versions_of(message.id)
         view: MessageView
         if message.role is Role.USER:
-            user = UserMessage(message, versions, self._tools)
-            user.edited.connect(self.edited)
-            view = user
+            view = UserMessage(message, versions, self._tools)
         else:
             assistant = AssistantMessage(message, versions, self._tools)
             assistant.regenerate.connect(self.regenerate)
             assistant.go_on.connect(self.go_on)
-            assistant.edited.connect(self.edited)
             assistant.redo_in_full.connect(self.redo_in_full)
             assistant.ways_wanted.connect(self.ways_wanted)
             assistant.race_wanted.connect(self.race_wanted)
@@ -283,8 +287,13 @@ class Transcript(ScrollColumn):
             if message.status is not Status.STREAMING:
                 assistant.show_ended(message)
             view = assistant
+        if kept := self.kept.get(message.id):
+            view.go_on_editing(kept)
+        view.edited.connect(self.edited)
+        view.written.connect(self.written)
         view.chosen.connect(self.chosen)
         view.link_chosen.connect(self.link_chosen)
+        view.unfolded.connect(self._on_unfolded)
         self._views[message.id] = view
         return view
 
@@ -311,6 +320,8 @@ class Transcript(ScrollColumn):
             self._go_to_hit()
         elif self._is_adding_above:
             bar.setValue(bar.value() + maximum - self._last_maximum)
+        elif bar.value() >= maximum:  # what was unfolded is folded again
+            self._is_following = True
         self._is_adding_above = False
         self._last_maximum = maximum
         self._show_to_end()
@@ -324,6 +335,11 @@ class Transcript(ScrollColumn):
             self._n_wanted = self._n_made + PAGE
             self._more_timer.start()
         self._show_to_end()
+
+    def _on_unfolded(self, is_open: bool) -> None:
+        """Stay where something was unfolded: at the end it would be out of sight. What comes in is followed."""
+        if is_open and self._path[-1].status is not Status.STREAMING:
+            self._is_following = False
 
     def _show_to_end(self) -> None:
         self.to_end.setVisible(not self._is_following and self.verticalScrollBar().maximum() > 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent, QTextBlockFormat, QTextOption
 from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout, QWidget
 
@@ -16,7 +16,7 @@ from ui.chat.messages.message_view import MessageView, opening
 from ui.client.chat_records import Message
 from ui.language import tr
 from ui.theme.tokens import Space
-from ui.widgets.icon_button import IconButton, TextButton
+from ui.widgets.icon_button import TextButton
 
 # For each line Qt reads on to the end of the word that does not fit: a word of 200,000 characters takes a second, and
 # again at each width and each key.
@@ -39,12 +39,9 @@ _NEAR = 200  # characters before which a cut looks for the end of a line or a wo
 class UserMessage(MessageView):
     """A bubble with plain text."""
 
-    edited = Signal(object, str)  # message id, the new text
-
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(message, versions, tools, parent)
         self.setAccessibleName(tr("You said"))
-        self.editor: MessageEditor | None = None
         self.view = _BubbleText()
         self.view.setAccessibleName(tr("Your message: {beginning}", beginning=opening(message.content)))
         self.bubble = QFrame()
@@ -57,11 +54,10 @@ class UserMessage(MessageView):
         self.more = TextButton(tr("Show all {n_content:,} characters", n_content=len(message.content)))
         self.more.setVisible(len(message.content) > MOST_SHOWN)
         self.more.clicked.connect(self._show_all)
+        self.more.clicked.connect(lambda: self.unfolded.emit(True))
         inside.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
-        self.edit = IconButton("edit", tr("Edit and send again"), size=16)
+        self.edit.show_as("edit", tr("Edit and send again"))
         self.edit.setToolTip(tr("Edit and send again (Ctrl+E)"))
-        self.edit.clicked.connect(self.begin_edit)
-        self.buttons.insert(0, self.edit)
         self._keep_button_room()
         self.footer.addStretch()
         for widget in (self.versions, self.edit, self.copy):
@@ -69,9 +65,10 @@ class UserMessage(MessageView):
         self.footer.addSpacing(Space.XS)
         self.footer.addWidget(self.bubble)
         self.files = SentFiles(message.attachments)
+        self.files.unfolded.connect(self.unfolded)
         self.column.addWidget(self.files)
         self.column.addLayout(self.footer)
-        self.bubble.setVisible(bool(message.content))
+        self._show_text()
         self._fill()
         self.restyle()
 
@@ -109,28 +106,13 @@ class UserMessage(MessageView):
         self.view.setFocus()
         self._fill()
 
-    def begin_edit(self) -> None:
-        """Let the message be changed and sent again."""
-        if self.editor is not None:
-            return
-        self.editor = MessageEditor(self.message.content, tr("Edit your message"), tr("Send again"))
-        self.editor.sent.connect(lambda text: self.edited.emit(self.message.id, text))
-        self.editor.left.connect(self._leave_editor)
-        self.column.insertWidget(0, self.editor)
-        self.bubble.hide()
-        self._show_buttons()
-        self.editor.field.setFocus()
+    def _made_editor(self, text: str) -> MessageEditor:
+        editor = MessageEditor(text, tr("Edit your message"), tr("Send again"))
+        self.column.insertWidget(0, editor)
+        return editor
 
-    def _leave_editor(self) -> None:
-        if self.editor is not None:
-            self.editor.deleteLater()
-            self.editor = None
-        self.bubble.setVisible(bool(self.message.content))
-        self._show_buttons()
-        self.edit.setFocus()
-
-    def _can_show_buttons(self) -> bool:
-        return super()._can_show_buttons() and self.editor is None
+    def _show_text(self) -> None:
+        self.bubble.setVisible(bool(self.message.content) and self.editor is None)
 
 
 def beginning(text: str) -> str:

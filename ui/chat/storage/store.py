@@ -194,7 +194,9 @@ class ChatStore:
             self._db.execute("DELETE FROM chat WHERE deleted_ms IS NOT NULL")
             for table in ("draft", "draft_attachments"):
                 self._db.execute(
-                    f"DELETE FROM {table} WHERE chat_id > ? AND chat_id NOT IN (SELECT id FROM chat)", (NEW_CHAT,)
+                    f"DELETE FROM {table} WHERE chat_id > ? AND chat_id NOT IN (SELECT id FROM chat) "
+                    "AND chat_id NOT IN (SELECT id FROM message)",
+                    (NEW_CHAT,),
                 )
 
     @contextlib.contextmanager
@@ -341,7 +343,10 @@ class ChatStore:
             self._db.execute("UPDATE chat SET folder=? WHERE folder=?", (_storable(name), folder))
 
     def save_draft(self, chat_id: int, text: str) -> None:
-        """Keep what was written in a chat and not sent; "" forgets it. ``NEW_CHAT`` is the one that has not begun."""
+        """Keep what was written in a chat and not sent; "" forgets it. ``NEW_CHAT`` is the one that has not begun.
+
+        What was written in place of a message is kept by the id of that one, which no chat has.
+        """
         with self._transaction():
             self._db.execute("DELETE FROM draft WHERE chat_id=?", (chat_id,))
             if text:
@@ -391,7 +396,7 @@ class ChatStore:
         return {chat_id: attachments.from_json(files) for chat_id, files in rows}
 
     def drafts(self) -> dict[int, str]:
-        """Return by chat what was written and not sent."""
+        """Return by chat, or by the message that was edited, what was written and not sent."""
         return dict(self._db.execute("SELECT chat_id, text FROM draft").fetchall())
 
     def chats(self, limit: int = -1) -> list[ChatSummary]:

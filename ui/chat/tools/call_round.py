@@ -9,6 +9,7 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 
 from ui.chat.tools.tool_box import ToolBox
+from ui.client.attachments import Attachment
 from ui.client.tool_calls import OPEN, CallStatus, ToolCall, closed
 
 REFUSED = "The user did not allow this call."
@@ -73,8 +74,9 @@ class CallRound(QObject):
             self._put(call, CallStatus.RUNNING, "")
             self._numbers[call.id] = self._box.call(tool, arguments, partial(self._on_done, call.id))
 
-    def _on_done(self, call_id: str, result: str, is_error: bool) -> None:
+    def _on_done(self, call_id: str, result: str, is_error: bool, images: tuple[Attachment, ...]) -> None:
         self._numbers.pop(call_id, None)
+        self._calls[call_id] = replace(self._calls[call_id], images=images)
         self._put(self._calls[call_id], CallStatus.FAILED if is_error else CallStatus.DONE, result)
         self._tell()
 

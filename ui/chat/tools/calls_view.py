@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from models.formatting.safe_text import one_line
+from ui.chat.attachments.sent_files import SentFiles
 from ui.chat.markdown.draft_tint import spans_from
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
@@ -45,6 +46,7 @@ class CallsView(QWidget):
 
     answered = Signal(str, bool, bool)  # the id of a call, is it allowed, for good
     link_chosen = Signal(str)
+    unfolded = Signal(bool)  # or folded
 
     def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -65,6 +67,7 @@ class CallsView(QWidget):
                 self._show_text(message, call.at)
                 row = self.rows[call.id] = CallRow()
                 row.answered.connect(self.answered)
+                row.unfolded.connect(self.unfolded)
                 self._column.addWidget(row)
             self.rows[call.id].show_call(call)
         self.setVisible(bool(self.rows))
@@ -97,10 +100,12 @@ class CallRow(Dressed, QFrame):
     """One call."""
 
     answered = Signal(str, bool, bool)
+    unfolded = Signal(bool)  # or folded
 
     def __init__(self) -> None:
         super().__init__()
         self._call: ToolCall | None = None
+        self.images: SentFiles | None = None  # of the result, made when they are first wanted
         self.head = QToolButton()
         self.head.setProperty("kind", "chip")
         self.head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -109,6 +114,7 @@ class CallRow(Dressed, QFrame):
         self.head.setCursor(Qt.CursorShape.PointingHandCursor)
         self.head.setToolTip(tr("Show what was asked and what came back"))
         self.head.toggled.connect(self._unfold)
+        self.head.toggled.connect(self.unfolded)
         self.question, self.details = QLabel(), QPlainTextEdit()
         self.question.setWordWrap(True)
         self.question.setTextFormat(Qt.TextFormat.PlainText)
@@ -131,12 +137,9 @@ class CallRow(Dressed, QFrame):
         self._ask.setObjectName("calmNote")
         buttons = fill(QHBoxLayout(), self.once, self.always, self.no, STRETCH)
         fill(QVBoxLayout(self._ask), self.question, buttons, margins=(Space.M, Space.S + 2, Space.M, Space.S + 2))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(Space.XS)
-        column.addWidget(self.head, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self._ask)
-        column.addWidget(self.details)
+        self._column = fill(QVBoxLayout(self), spacing=Space.XS, margins=0)
+        self._column.addWidget(self.head, 0, Qt.AlignmentFlag.AlignLeft)
+        fill(self._column, self._ask, self.details)
         self.dress()
 
     @property
@@ -162,6 +165,7 @@ class CallRow(Dressed, QFrame):
         )
         self._ask.setVisible(self.is_asked)
         self.details.setPlainText(f"{_pretty(call.arguments)}\n\n{call.result}".rstrip())
+        self._show_images()
 
     def dress(self) -> None:
         """Draw the icon, and leave room for the text."""
@@ -179,6 +183,15 @@ class CallRow(Dressed, QFrame):
         room = (lines + 1) * self.details.fontMetrics().lineSpacing() + Space.M
         self.details.setFixedHeight(min(scaled(HEIGHT), room))
         self.details.setVisible(is_open)
+        self._show_images()
+
+    def _show_images(self) -> None:
+        if self.images is None and self.head.isChecked() and self._call is not None and self._call.images:
+            self.images = SentFiles(self._call.images, is_from_tool=True)
+            self.images.unfolded.connect(self.unfolded)
+            self._column.addWidget(self.images)
+        if self.images is not None:
+            self.images.setVisible(self.head.isChecked())
 
 
 def _pretty(arguments: str) -> str:

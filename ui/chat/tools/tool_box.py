@@ -13,6 +13,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from models.formatting.json_values import value_of
+from ui.client.attachments import Attachment, from_object
 from ui.client.server_watch import ModelChoice
 from ui.language import tr
 from ui.platform.helper_process import HelperProcess
@@ -20,7 +21,7 @@ from ui.platform.helper_process import HelperProcess
 MODULE = "ui.chat.tools.tool_host"
 LONGEST_NAME = 64  # letters of a function, as OpenAI's clients allow
 GONE = tr("The program that speaks to tools has ended. Try again.")
-Done = Callable[[str, bool], object]  # the result, and whether it is an error
+Done = Callable[[str, bool, tuple[Attachment, ...]], object]  # the result, whether it is an error, images in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,8 @@ class ToolBox(QObject):
         if "call" in said:
             done = self._calls.pop(said["call"], None)
             if done is not None:
-                done(str(said["result"]), said["is_error"] is True)
+                found = (from_object(one) for one in said.get("images", ()))
+                done(str(said["result"]), said["is_error"] is True, tuple(one for one in found if one is not None))
             return
         name = said["server"]
         if "problem" in said:
@@ -192,7 +194,7 @@ class ToolBox(QObject):
         self.problems = {server.name: GONE for server in self.servers if server.is_on}
         calls, self._calls = self._calls, {}
         for done in calls.values():
-            done(GONE, True)
+            done(GONE, True, ())
         self.changed.emit()
 
     def _keep(self, server: ToolServer) -> None:

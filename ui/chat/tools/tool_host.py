@@ -4,23 +4,30 @@ It reads a line of JSON for each wish: ``{"open": name, "at": command or address
 {environment or headers}}``, ``{"close": name}``,
 ``{"call": 1, "server": name, "tool": …, "arguments": {…}}``, ``{"cancel": 1}``; and prints one for each event:
 ``{"server": name, "tools": [{"name": …, "description": …, "schema": {…}}]}``, ``{"server": name, "problem": …}``,
-``{"call": 1, "result": text, "is_error": false}``. It ends when its input does.
+``{"call": 1, "result": text, "is_error": false, "images": [as ``attachments`` keeps them]}``. It ends when its input
+does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import json
 import os
 import shlex
 import sys
+from dataclasses import asdict
 from typing import Any
 
+from ui.chat.attachments.read_file import Unreadable, image_of
+from ui.client.attachments import Attachment
 from ui.language import tr
 
 CONNECT_SECONDS = 60.0  # a server may have to be downloaded first, as with uvx and npx
 CALL_SECONDS = 300.0
 MOST_LETTERS = 40_000  # of a result: about 10,000 tokens
+MOST_IMAGES = 20  # of a result, as a message has files
 
 
 class ToolHost:
@@ -84,7 +91,8 @@ class ToolHost:
                 raise ConnectionError(tr("it is not connected"))
             async with asyncio.timeout(CALL_SECONDS):
                 result = await client.call_tool(wish["tool"], wish["arguments"])
-            say(call=number, result=_text_of(result), is_error=bool(result.is_error))
+            text, images = await asyncio.to_thread(_content_of, result)
+            say(call=number, result=text, is_error=bool(result.is_error), images=[asdict(one) for one in images])
         except asyncio.CancelledError:
             raise
         except TimeoutError:
@@ -134,14 +142,32 @@ async def _tools_of(client: Any) -> list[dict[str, Any]]:
             return tools
 
 
-def _text_of(result: Any) -> str:
-    parts = [getattr(block, "text", None) or f"[{block.type}]" for block in result.content]
+def _content_of(result: Any) -> tuple[str, list[Attachment]]:
+    """Return the text of a result, which says where an image was, and the images."""
+    parts: list[str] = []
+    images: list[Attachment] = []
+    n_images = 0
+    for block in result.content:
+        n_images += block.type == "image"
+        if block.type == "image" and n_images <= MOST_IMAGES:
+            parts.append(_taken(tr("Image {number}", number=n_images), block.data, images))
+        else:
+            parts.append(getattr(block, "text", None) or f"[{block.type}]")
     text = "\n".join(parts) or json.dumps(result.structured_content or {}, ensure_ascii=False)
-    return (
-        text
-        if len(text) <= MOST_LETTERS
-        else tr("{value}\n… (cut: {n_text:,} characters)", value=text[:MOST_LETTERS], n_text=len(text))
-    )
+    if len(text) > MOST_LETTERS:
+        text = tr("{value}\n… (cut: {n_text:,} characters)", value=text[:MOST_LETTERS], n_text=len(text))
+    return text, images
+
+
+def _taken(name: str, data: str, images: list[Attachment]) -> str:
+    """Add an image to ``images``; return what is said of it."""
+    try:
+        images.append(image_of(name, base64.b64decode(data)))
+    except Unreadable as problem:
+        return str(problem)
+    except binascii.Error:
+        return tr("{name} is damaged.", name=name)
+    return tr("[{name} is shown to the user]", name=name)
 
 
 def _sentence(at: str, error: BaseException) -> str:
