@@ -47,8 +47,10 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
         system, folders = check_system(), check_folders()
     # Alone, when the others are done: they would take part of what is measured.
     speed, probe = check_bandwidth(measure_again), check_kernels(measure_again)
-    if probe is not None and (cpu := probe.devices.get(CPU)) is not None:
-        speed = replace(speed, kernels=cpu.weights, are_kernels_estimates=probe.is_estimate)
+    if probe is not None:
+        rates = {name: found.weights for name, found in probe.devices.items()}
+        kernels = rates.pop(CPU, {})
+        speed = replace(speed, kernels=kernels, gpus=rates, are_kernels_estimates=probe.is_estimate)
     lent, lost = check_workers(workers)
     own = tuple(
         # Of a processor llama.cpp reports all memory as free.

@@ -29,11 +29,11 @@ class SystemFacts:
 
 @dataclass(frozen=True, slots=True)
 class BandwidthFacts:
-    """Memory read bandwidth; ``problem`` says why it is not known.
+    """Read bandwidth of main memory; ``problem`` says why it is not known.
 
     ``is_estimate``: other programs were busy while it was measured, so memory may be faster. ``kernels`` maps tensor
-    types to the bytes per second at which the processor multiplies them, where it was probed. They have such a doubt,
-    too: ``are_kernels_estimates``.
+    types to the bytes per second at which the processor multiplies them, where it was probed, ``gpus`` has the same of
+    each GPU by its name. They have such a doubt, too: ``are_kernels_estimates``.
     """
 
     bytes_per_second: float | None = None
@@ -42,6 +42,7 @@ class BandwidthFacts:
     is_estimate: bool = False
     problem: str | None = None
     kernels: Mapping[str, float] = field(default_factory=dict)
+    gpus: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     are_kernels_estimates: bool = False
 
 
@@ -162,6 +163,11 @@ def _system(report: DoctorReport) -> Iterator[TextRow]:
 
 def _speed(report: DoctorReport) -> Iterator[TextRow]:
     bandwidth = report.bandwidth
+    doubt = " (while other programs were busy: they may be faster)" if bandwidth.are_kernels_estimates else ""
+    # A model is on GPUs where it fits, so they come first.
+    for name, rates in bandwidth.gpus.items():
+        yield name, f"{_kernels(rates)} GB/s of weights{doubt}"
+        yield "", f"a model of 4 GB on it writes at most about {max(rates.values()) / 4e9:,.1f} tokens/s for one reader"
     if bandwidth.bytes_per_second is None:
         yield "bandwidth", f"not measured: {bandwidth.problem}"
         return
@@ -171,13 +177,16 @@ def _speed(report: DoctorReport) -> Iterator[TextRow]:
     if bandwidth.is_estimate:
         source += ", while other programs were busy: memory may be faster"
     yield "bandwidth", f"{rate:.1f} GB/s of memory reads with {threads} ({source})"
-    yield "", f"a model of 4 GB in this memory writes at most about {rate / 4:.1f} tokens/s for one reader"
-    shown = [f"{name} {bandwidth.kernels[name] / 1e9:.1f}" for name in _SHOWN_TYPES if name in bandwidth.kernels]
-    if shown:
-        doubt = " (while other programs were busy: they may be faster)" if bandwidth.are_kernels_estimates else ""
-        yield "kernels", f"{', '.join(shown)} GB/s of weights{doubt}"
+    yield "", f"a model of 4 GB in main memory writes at most about {rate / 4:.1f} tokens/s for one reader"
+    if bandwidth.kernels:
+        where = " on the processor" if bandwidth.gpus else ""
+        yield "kernels", f"{_kernels(bandwidth.kernels)} GB/s of weights{where}{doubt}"
     if bandwidth.problem:
         yield "", bandwidth.problem
+
+
+def _kernels(rates: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {rates[name] / 1e9:,.1f}" for name in _SHOWN_TYPES if name in rates)
 
 
 def _llama(report: DoctorReport) -> Iterator[TextRow]:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from core.process.child_process import run_module
 from core.values.engine_options import LlamaSystem
-from core.values.errors import SlipstreamError
+from core.values.errors import SlipstreamError, llama_error_in
 from models.formatting.program import PROGRAM, PROGRAM_FOLDER, advice
 from models.formatting.sentence import Sentence
 
@@ -164,11 +164,13 @@ def _decode(n_gpu_layers: int) -> None:
     model.close()
 
 
-def explain(code: int, output: str) -> str | None:
-    """Return the sentence for a child's exit code and output; None if all is well."""
+def explain(code: int, output: str, errors: str) -> str | None:
+    """Return the sentence for a child's exit code, what it printed, and its stderr; None if all is well."""
     if code == 0:
         return None
+    said = llama_error_in(errors)
     if code > 0:
+        output = output or said or "".join(errors.strip().splitlines()[-1:])
         return f"llama.cpp does not work here. {output.strip() or f'The self-test ended with code {code}.'} {_ADVICE}"
     if -code in (signal.SIGILL, signal.SIGSEGV):
         name = signal.Signals(-code).name
@@ -178,7 +180,8 @@ def explain(code: int, output: str) -> str | None:
             name=name,
             advice=_ADVICE,
         )
-    return Sentence("llama.cpp ended with signal {number} in the self-test. {advice}", number=-code, advice=_ADVICE)
+    number = f"{-code} ({said})" if said else -code
+    return Sentence("llama.cpp ended with signal {number} in the self-test. {advice}", number=number, advice=_ADVICE)
 
 
 def run_in_child() -> str | None:
@@ -189,16 +192,15 @@ def run_in_child() -> str | None:
         return Sentence(
             "llama.cpp did not finish a test decode within {seconds} s. {advice}", seconds=_SECONDS, advice=_ADVICE
         )
-    last_line = child.stderr.strip().splitlines()[-1:] if child.returncode else []
-    return explain(child.returncode, child.stdout or "".join(last_line))
+    return explain(child.returncode, child.stdout, child.stderr)
 
 
 def _check_here() -> int:
     """Run every check in this process; print the first that fails."""
     try:
-        from core.llama.library import silence_log
+        from core.llama.library import log_errors
 
-        silence_log()
+        log_errors()
         for check in (check_versions, check_structures, check_decode):
             check()
     except (SelfTestFailed, SlipstreamError) as error:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.values.errors import SlipstreamError
+from core.values.errors import LLAMA_ERROR, SlipstreamError
 from models.formatting.program import PROGRAM, advice
 from models.formatting.sentence import Sentence
 
@@ -91,6 +91,27 @@ def silence_log() -> None:
 def log_to_stderr() -> None:
     """Let llama.cpp print to stderr, its default."""
     L.llama_log_set(L.llama_log_callback(), ctypes.c_void_p(0))
+
+
+# ``ggml_log_level``.
+_ERROR = 4
+
+
+def _print_error(level: int, text: bytes | None, _data: object) -> None:
+    if level == _ERROR:
+        os.write(2, LLAMA_ERROR.encode() + (text or b"").rstrip() + b"\n")
+
+
+_ERRORS = L.llama_log_callback(_print_error)
+
+
+def log_errors() -> None:
+    """Print errors alone to stderr, each as a line with LLAMA_ERROR before it.
+
+    ggml-cuda logs what was wrong, then aborts without saying it. The callback takes the GIL: on a processor no step
+    logs a line, with CUDA a step whose graph is used again logs one.
+    """
+    L.llama_log_set(_ERRORS, ctypes.c_void_p(0))
 
 
 # Bytes of the unit in llama.cpp's log.

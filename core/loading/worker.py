@@ -342,7 +342,7 @@ def _import_ahead() -> None:
 def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
     """Load the model; on an error send the reason and return None."""
     try:
-        from core.llama.library import log_to_stderr, silence_log
+        from core.llama.library import log_errors, log_to_stderr
         from core.loading.load_drafts import open_draft_engine
         from core.loading.load_engine import embedder_beside, is_embedder, load_embedder, load_engine
         from core.machine.bandwidth import BackgroundBandwidth, remembered
@@ -353,11 +353,11 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
         progress = _in_steps(lambda share: outbox.put((EngineState(EnginePhase.LOADING, progress=share),)))
         if is_embedder(command.options.model_path):
             embedder, model = load_embedder(command.options, progress)
-            silence_log()
+            log_errors()
             outbox.put((EngineState(EnginePhase.READY, model, progress=1.0),))
             return embedder
         engine, model = load_engine(command.options, cache_folder=command.cache_folder, progress=progress)
-        silence_log()
+        log_errors()
         open_spark = partial(open_draft_engine, engine, model) if model.spark is not None else None
         engines = Engines(engine, embedder_beside(engine, command.options, model), open_spark)
         known = remembered(command.cache_folder, this_machine())

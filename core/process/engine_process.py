@@ -16,11 +16,12 @@ from io import BufferedWriter
 from pathlib import Path
 
 from core.process.child_process import PipeClosed, start_module
+from core.values.errors import llama_error_in
 from core.values.messages import Command
 from models.formatting.system_error import system_reason
 
 _log = logging.getLogger(__name__)
-_LOAD_ERROR = re.compile(rb"error loading model: (.+)")
+_LOAD_ERROR = re.compile(r"(?:error loading model|failed to initialize the context): (.+)")
 # Seconds to wait for a killed process, whose memory may take long to free.
 _LEAVE_SECONDS = 3.0
 # Lines of the log that are shown, and bytes of it that are searched.
@@ -87,8 +88,15 @@ class EngineProcess:
 
     def load_error(self) -> str:
         """Return why llama.cpp could not load the last model, in its own words; "" if it has said nothing."""
-        found = _LOAD_ERROR.findall(self._written())
-        return found[-1].decode("utf-8", "replace").strip() if found else ""
+        found = _LOAD_ERROR.findall(self._log())
+        return found[-1].strip() if found else ""
+
+    def last_error(self) -> str:
+        """Return the last error that llama.cpp has logged; "" if it has logged none."""
+        return llama_error_in(self._log())
+
+    def _log(self) -> str:
+        return self._written().decode("utf-8", "replace")
 
     def _written(self) -> bytes:
         """What the process wrote into the log."""

@@ -266,13 +266,8 @@ class Supervisor:
         if state.phase is EnginePhase.FAILED:
             problem = state.problem or Sentence("The model could not be loaded.")
             said = self._process.load_error() if self._process is not None else ""
-            if said and problem.startswith("llama.cpp could not load"):
-                why = Sentence(
-                    "It says: {reason}. The file may be damaged, or made for a newer llama.cpp: download it again, or "
-                    "update Slipstream.",
-                    reason=said.rstrip("."),
-                )
-                problem = joined((problem, why))
+            if said and problem.startswith("llama.cpp could not"):
+                problem = joined((problem, _why_not_loaded(said.rstrip("."))))
             self._fail(problem, self._next_wait())
             return
         if state.phase is EnginePhase.LOADING and self._state.phase is EnginePhase.RESTARTING:
@@ -304,7 +299,7 @@ class Supervisor:
 
     def _bury(self, process: EngineProcess, code: int) -> None:
         """Handle the death of a process: end its requests, and start another process now or later."""
-        cause = _cause_of_death(code)
+        cause = _cause_of_death(code, process.last_error())
         words = process.last_words()
         name = Path(self._options.model_path).name if self._options is not None else "no model"
         # For a process killed from outside, the last log lines are unrelated to the cause.
@@ -436,16 +431,31 @@ def _lost(workers: tuple[str, ...]) -> str:
     )
 
 
-def _cause_of_death(code: int) -> str:
-    """Return a phrase for an exit code."""
+def _why_not_loaded(reason: str) -> Sentence:
+    """Return what llama.cpp says, and what helps."""
+    if "allocate" in reason:
+        return Sentence(
+            "It says: {reason}. Memory is short: close other programs, or load the model with less context or fewer "
+            "layers on GPUs.",
+            reason=reason,
+        )
+    return Sentence(
+        "It says: {reason}. The file may be damaged, or made for a newer llama.cpp: download it again, or "
+        "update Slipstream.",
+        reason=reason,
+    )
+
+
+def _cause_of_death(code: int, said: str) -> str:
+    """Return a phrase for an exit code; ``said`` is llama.cpp's last error or ""."""
     if code >= 0:
-        return Sentence("stopped with exit code {code}", code=code)
+        return Sentence("stopped with exit code {code}", code=f"{code}: {said}" if said else code)
     import signal
 
     names = {
         "SIGKILL": _KILLED,
         "SIGSEGV": Sentence("crashed ({signal})", signal="SIGSEGV"),
-        "SIGABRT": Sentence("aborted ({signal})", signal="SIGABRT"),
+        "SIGABRT": Sentence("aborted ({signal})", signal=f"SIGABRT: {said}" if said else "SIGABRT"),
         "SIGILL": Sentence("met an instruction that this CPU does not have (SIGILL)"),
         "SIGBUS": Sentence("crashed ({signal})", signal="SIGBUS"),
     }

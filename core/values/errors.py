@@ -15,6 +15,8 @@ SlipstreamError
 
 from __future__ import annotations
 
+import re
+
 from models.formatting.sentence import Sentence, SentenceError
 
 
@@ -118,3 +120,19 @@ class EngineUnavailable(SlipstreamError):
     def __init__(self, text: str, /, retry_after: float | None = None, **facts: object) -> None:
         super().__init__(text, **facts)
         self.retry_after = retry_after
+
+
+# What the engine's log has before an error of llama.cpp. A load logs all lines, as they are.
+LLAMA_ERROR = "llama.cpp error: "
+# Also the line that ggml aborts with, unless it only repeats that there was an error. Lines with more blanks say where
+# it was, and llama_decode's that another line was logged.
+_SAID = re.compile(
+    rf"^(?:{re.escape(LLAMA_ERROR)}(?=\S)(?!llama_decode:)|(?=\w+ error: )|\S+\.\w+:\d+: (?!\w+ error$))(.{{1,200}})",
+    re.MULTILINE,
+)
+
+
+def llama_error_in(log: str) -> str:
+    """Return the last error of llama.cpp or ggml in a log; "" if there is none."""
+    found = _SAID.findall(log)
+    return str(found[-1]).strip() if found else ""

@@ -14,7 +14,12 @@ from first_start.machine import BuildMachine, output_of
 
 # As in pyproject.toml. It asks for a driver from this version on, and a GPU from Turing on.
 VERSION = "13.0"
-_OLDEST_DRIVER, _OLDEST_GPU = 580, 7.5
+_OLDEST_DRIVER, _OLDEST_GPU = 580, (7, 5)
+# The first CUDA that builds for GPUs from this compute capability on: Ampere, Ada and Hopper, Blackwell.
+_FIRST_CUDA = (
+    ((8, 0), (11, 0)), ((8, 6), (11, 1)), ((8, 9), (11, 8)), ((10, 0), (12, 8)), ((10, 3), (12, 9)), ((12, 0), (12, 8)),
+    ((12, 1), (12, 9)),
+)  # fmt: skip
 # Download, installation and build.
 _NEEDED_BYTES = 4_000_000_000
 _FOLDER = Path("nvidia", "cu13")
@@ -26,12 +31,31 @@ def why_not(machine: BuildMachine) -> str:
     """Return what keeps a machine with an NVIDIA GPU from using these packages, and what helps; "" if nothing does."""
     if machine.system != "Linux" or machine.architecture not in ("x86_64", "aarch64"):
         return "Install the CUDA toolkit"
-    capabilities = [re.search(r", (\d+\.\d+)$", gpu) for gpu in machine.nvidia_gpus]
-    if any(found is not None and float(found.group(1)) < _OLDEST_GPU for found in capabilities):
+    if any(found < _OLDEST_GPU for found in _capabilities(machine)):
         return "Install a CUDA toolkit for this GPU (12 or older)"
     if machine.nvidia_driver < _OLDEST_DRIVER:
         return f"Update the driver to {_OLDEST_DRIVER} or newer, or install a CUDA toolkit for this one"
     return ""
+
+
+def needed_by(machine: BuildMachine) -> str:
+    """Return the version of CUDA that the GPUs need, if the system's compiler is older; "" where it is new enough.
+
+    Distributions keep one version for years: Ubuntu's nvcc 12.0 knows no GPU that is newer than Hopper.
+    """
+    found = re.search(r"release (\d+)\.(\d+)", machine.nvcc_version)
+    needed = max((_first_cuda(capability) for capability in _capabilities(machine)), default=(0, 0))
+    is_old = found is not None and (int(found[1]), int(found[2])) < needed
+    return ".".join(map(str, needed)) if is_old else ""
+
+
+def _capabilities(machine: BuildMachine) -> list[tuple[int, int]]:
+    found = (re.search(r", (\d+)\.(\d+)$", gpu) for gpu in machine.nvidia_gpus)
+    return [(int(match[1]), int(match[2])) for match in found if match is not None]
+
+
+def _first_cuda(capability: tuple[int, int]) -> tuple[int, int]:
+    return next((cuda for since, cuda in reversed(_FIRST_CUDA) if capability >= since), (0, 0))
 
 
 def check_free_space(folder: Path) -> None:

@@ -55,33 +55,30 @@ class BuildPlan:
         return f"{self.backend.value}{with_compiler}{', without AMX' if self.compiler_flags else ''}"
 
 
-def choose_backend(machine: BuildMachine) -> tuple[Backend, str]:
-    """Return the backend to build for, and a note for the user if a GPU stays unused ("" if none does)."""
-    if machine.system == "Darwin":
-        return (Backend.METAL, "") if machine.architecture == "arm64" else (Backend.CPU, "")
-    if not machine.nvidia_gpus:
-        return Backend.CPU, ""
-    missing = "" if machine.nvcc else cuda_toolkit.why_not(machine)
-    if not missing:
-        return Backend.CUDA, ""
-    return Backend.CPU, (
-        f"{machine.nvidia_gpus[0]} is here, but CUDA's compiler nvcc is not: llama.cpp runs on the CPU. "
-        f"{missing}, then type ./slipstream setup."
-    )
-
-
 def plan_build(machine: BuildMachine, amx: Amx) -> BuildPlan:
     """Decide how llama.cpp is built for ``machine``."""
-    backend, note = choose_backend(machine)
     flags = amx_probe.flags_for(amx, machine.compiler) if machine.compiler else ()
-    plan = BuildPlan(backend, machine.compiler, compiler_flags=flags, note=note)
-    if backend is Backend.CUDA:
-        named = (f"-DCMAKE_CUDA_COMPILER={machine.nvcc}",) if machine.nvcc else ()
-        arguments = ("-DGGML_CUDA=on", "-DCMAKE_CUDA_ARCHITECTURES=native", *named)
-        return replace(plan, cmake_args=arguments, fetches_cuda=not machine.nvcc)
+    plan = BuildPlan(Backend.CPU, machine.compiler, compiler_flags=flags)
     if machine.system == "Darwin":
-        return replace(plan, cmake_args=(f"-DGGML_METAL={'on' if backend is Backend.METAL else 'off'}",))
-    return plan
+        has_metal = machine.architecture == "arm64"
+        arguments = (f"-DGGML_METAL={'on' if has_metal else 'off'}",)
+        return replace(plan, backend=Backend.METAL if has_metal else Backend.CPU, cmake_args=arguments)
+    return _for_cuda(plan, machine) if machine.nvidia_gpus else plan
+
+
+def _for_cuda(plan: BuildPlan, machine: BuildMachine) -> BuildPlan:
+    """Return ``plan`` for CUDA, with the system's compiler or pip's; for the CPU where neither can be used."""
+    needed = cuda_toolkit.needed_by(machine)
+    on_cuda = replace(plan, backend=Backend.CUDA, cmake_args=("-DGGML_CUDA=on", "-DCMAKE_CUDA_ARCHITECTURES=native"))
+    if machine.nvcc and not needed:
+        return replace(on_cuda, cmake_args=(*on_cuda.cmake_args, f"-DCMAKE_CUDA_COMPILER={machine.nvcc}"))
+    gpu, missing = machine.nvidia_gpus[0], cuda_toolkit.why_not(machine)
+    is_old = f"{machine.nvcc} is too old for {gpu}, which needs CUDA {needed}"
+    if not missing:
+        note = f"{is_old}: CUDA {cuda_toolkit.VERSION} comes from pip." if needed else ""
+        return replace(on_cuda, fetches_cuda=True, note=note)
+    why = is_old if needed else f"{gpu} is here, but CUDA's compiler nvcc is not"
+    return replace(plan, note=f"{why}: llama.cpp runs on the CPU. {missing}, then type ./slipstream setup.")
 
 
 def without_gpu(plan: BuildPlan) -> BuildPlan:

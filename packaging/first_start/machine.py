@@ -113,12 +113,12 @@ def find_compiler(environment: Mapping[str, str]) -> Compiler | None:
 
 
 def find_nvcc(environment: Mapping[str, str]) -> str | None:
-    """Return the path of CUDA's compiler, or None."""
+    """Return the path of CUDA's compiler, or None. A distribution's on PATH comes last, because it is often old."""
     if named := shutil.which(environment.get("CUDACXX", "")):
         return named
     folders = [environment.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     places = [Path(folder) for folder in folders if folder] + [_CUDA_FOLDER]
-    paths = [environment.get("PATH", os.defpath), *(str(place / "bin") for place in places)]
+    paths = [*(str(place / "bin") for place in places), environment.get("PATH", os.defpath)]
     return shutil.which("nvcc", path=os.pathsep.join(paths))
 
 

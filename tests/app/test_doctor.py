@@ -70,6 +70,22 @@ def test_a_healthy_machine_gets_no_advice() -> None:
     assert "eagle3 heads: This build of llama.cpp lacks a function." in text
 
 
+def test_a_gpu_comes_before_the_processor_with_what_it_was_measured_to_do() -> None:
+    rates = {"F16": 3_648e9, "Q8_0": 2_853e9, "Q4_K": 1_857e9, "IQ2_XXS": 900e9}
+    facts = dataclasses.replace(GOOD.bandwidth, kernels={"Q8_0": 61.4e9}, gpus={"CUDA0": rates})
+    text = render(dataclasses.replace(GOOD, bandwidth=facts))
+    said = [line.strip() for line in text.partition("Speed\n")[2].splitlines()[:5]]
+    assert said == [
+        "CUDA0       F16 3,648.0, Q8_0 2,853.0, Q4_K 1,857.0 GB/s of weights",
+        "a model of 4 GB on it writes at most about 912.0 tokens/s for one reader",
+        "bandwidth   20.0 GB/s of memory reads with 2 threads (just measured)",
+        "a model of 4 GB in main memory writes at most about 5.0 tokens/s for one reader",
+        "kernels     Q8_0 61.4 GB/s of weights on the processor",
+    ]
+    unknown = dataclasses.replace(facts, bytes_per_second=None, problem="Too little memory.")
+    assert "CUDA0       F16 3,648.0" in render(dataclasses.replace(GOOD, bandwidth=unknown))
+
+
 def test_each_problem_has_its_advice() -> None:
     system = dataclasses.replace(GOOD.system, ram_free=10**9, qt=None, nvidia_gpu="GPU 0: A card")
     report = dataclasses.replace(
@@ -118,7 +134,9 @@ def test_the_whole_report_as_json(
 ) -> None:
     monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
     monkeypatch.setattr(bandwidth, "others_are_busy", lambda others: False)
-    probe = MachineProbe(this_machine().cpu, this_machine().ram, {"CPU": Probe({"Q8_0": 20e9})})
+    probe = MachineProbe(
+        this_machine().cpu, this_machine().ram, {"CPU": Probe({"Q8_0": 20e9}), "GPU": Probe({"F16": 9e11})}
+    )
     monkeypatch.setattr(known_machine, "probe_machine", lambda should_stop=None: probe)
     assert cli.main(["doctor", "--json"]) == ExitCode.OK
     report = json.loads(capsys.readouterr().out)
@@ -131,6 +149,7 @@ def test_the_whole_report_as_json(
     assert {folder["purpose"] for folder in report["folders"]} >= {"data", "models", "cache", "runtime"}
     assert checks.check_bandwidth().is_remembered
     assert report["bandwidth"]["kernels"] == {"Q8_0": 20e9}
+    assert report["bandwidth"]["gpus"] == {"GPU": {"F16": 9e11}}
     assert remembered_probe(home / "cache", this_machine()) == probe
 
 

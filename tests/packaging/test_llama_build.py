@@ -23,7 +23,16 @@ from first_start.llama_build import (
     without_gpu,
 )
 from first_start.llama_patches import PatchError, apply_patches, patch_files, read_patch
-from first_start.machine import BuildMachine, Compiler, Family, find_compiler, look, parse_compiler, parse_cpu_flags
+from first_start.machine import (
+    BuildMachine,
+    Compiler,
+    Family,
+    find_compiler,
+    find_nvcc,
+    look,
+    parse_compiler,
+    parse_cpu_flags,
+)
 
 from tests.support.disks import remount, small_disk
 
@@ -63,6 +72,45 @@ def test_a_gpu_is_built_for_where_its_compiler_is_and_what_is_missing_is_said():
     plan = without_gpu(plan_build(replace(WITH_GPU, cpu_flags=XEON.cpu_flags), Amx.BROKEN))
     assert (plan.backend, plan.cmake_args, plan.compiler_flags) == (Backend.CPU, (), NO_AMX)
     assert "CUDA" in plan.note
+
+
+@pytest.mark.parametrize(
+    ("gpu", "version", "needed"),
+    [
+        ("RTX 5090, 12.0", "12.0", "12.8"),
+        ("B200, 10.0", "12.6", "12.8"),
+        ("RTX 5090, 12.0", "12.8", ""),
+        ("RTX 4090, 8.9", "11.5", "11.8"),
+        ("NVIDIA H100, 9.0", "11.5", "11.8"),
+        ("NVIDIA H100, 9.0", "12.0", ""),
+        ("RTX 3090, 8.6", "11.5", ""),
+        ("RTX 2080, 7.5", "11.5", ""),
+        ("NVIDIA GPU", "11.5", ""),
+    ],
+)
+def test_a_compiler_too_old_for_the_gpu_does_not_hide_pips(gpu, version, needed):
+    text = f"nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release {version}, V{version}.119"
+    machine = replace(WITH_GPU, nvidia_gpus=(gpu,), nvcc="/usr/bin/nvcc", nvcc_version=text, nvidia_driver=580)
+    plan, on_old_driver = (plan_build(each, Amx.ABSENT) for each in (machine, replace(machine, nvidia_driver=570)))
+    if not needed:
+        assert (plan.backend, plan.fetches_cuda, plan.note) == (Backend.CUDA, False, "")
+        assert on_old_driver == plan
+        return
+    assert (plan.backend, plan.fetches_cuda) == (Backend.CUDA, True)
+    assert plan.note == f"/usr/bin/nvcc is too old for {gpu}, which needs CUDA {needed}: CUDA 13.0 comes from pip."
+    assert not any("COMPILER" in argument for argument in plan.cmake_args)
+    assert on_old_driver.backend is Backend.CPU
+    assert "Update the driver to 580" in on_old_driver.note
+    assert needed in on_old_driver.note
+
+
+def test_the_toolkits_own_folder_comes_before_a_distributions_compiler(tmp_path):
+    for folder in ("usr/bin", "cuda/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "nvcc").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "nvcc").chmod(0o755)
+    found = find_nvcc({"PATH": str(tmp_path / "usr/bin"), "CUDA_HOME": str(tmp_path / "cuda")})
+    assert found == str(tmp_path / "cuda/bin/nvcc")
 
 
 def test_the_gpu_its_driver_and_compiler_are_found(tmp_path, monkeypatch):

@@ -8075,6 +8075,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
+      <source>It says: {reason}. The file may be damaged, or made for a newer llama.cpp: download it again, or update Slipstream.</source>
+      <translation>Es sagt: {reason}. Die Datei ist vielleicht beschädigt oder für ein neueres llama.cpp gemacht: Lade sie erneut herunter, oder aktualisiere Slipstream.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
       <source>The engine {cause} while it was answering. It is being restarted: please send the request again.</source>
       <translation>Die Engine {cause}, während sie antwortete. Sie startet neu: Bitte sende die Anfrage noch einmal.</translation>
     </message>
@@ -8092,6 +8097,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/process/supervisor.py" />
       <source>One of the workers {names}</source>
       <translation>Einer der Worker {names}</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>It says: {reason}. Memory is short: close other programs, or load the model with less context or fewer layers on GPUs.</source>
+      <translation>Es sagt: {reason}. Der Speicher ist knapp: Schließe andere Programme, oder lade das Modell mit weniger Kontext oder weniger Schichten auf GPUs.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -8142,11 +8152,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/process/supervisor.py" />
       <source>The engine process could not be started: {error}</source>
       <translation>Der Prozess der Engine konnte nicht gestartet werden: {error}</translation>
-    </message>
-    <message>
-      <location filename="../../core/process/supervisor.py" />
-      <source>It says: {reason}. The file may be damaged, or made for a newer llama.cpp: download it again, or update Slipstream.</source>
-      <translation>Es sagt: {reason}. Die Datei ist vielleicht beschädigt oder für ein neueres llama.cpp gemacht: Lade sie erneut herunter, oder aktualisiere Slipstream.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from core.llama import build, devices
 from core.llama.model import Model
 from core.values.engine_options import Device
+from core.values.errors import llama_error_in
 
 
 @pytest.mark.parametrize(("free", "decodes"), [(4 << 30, [0, -1]), (1 << 20, [0])])
@@ -26,3 +29,29 @@ def test_a_decode_is_tried_on_the_processor_and_on_a_gpu_with_room(
     monkeypatch.setattr(devices, "list_devices", lambda: (Device("CUDA0", "a GPU", "gpu", free=free),))
     build.check_decode()
     assert tried == decodes
+
+
+STEP_WITHOUT_ROWS = """
+from core.llama.context import Batch, Context, ContextOptions
+from core.llama.library import log_errors
+from core.llama.model import Model
+log_errors()
+context = Context(Model("models/starter/ember-q8_0.gguf"), ContextOptions(
+    n_cells=256, n_sequences=1, n_outputs=1, n_batch=32, n_ubatch=32, n_threads=1
+))
+print(context.decode(Batch(32)).name)
+"""
+
+
+def test_an_error_is_the_only_thing_that_a_step_logs() -> None:
+    done = subprocess.run([sys.executable, "-c", STEP_WITHOUT_ROWS], capture_output=True, text=True, check=True)
+    assert done.stdout == "INVALID_BATCH\n"
+    assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["llama.cpp error"] * 2
+    assert llama_error_in(done.stderr) == "decode: n_tokens == 0"
+
+
+def test_what_a_gpu_says_before_it_aborts_the_self_test_is_told() -> None:
+    logged = "CUDA error: no kernel image is available for execution on the device"
+    errors = f"llama.cpp error: {logged}\nllama.cpp error:   cudaGetLastError()\nggml-cuda.cu:109: CUDA error\n"
+    assert f"signal 6 ({logged}) in the self-test" in (build.explain(-6, "", errors) or "")
+    assert build.explain(0, "", errors) is None

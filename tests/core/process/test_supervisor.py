@@ -381,6 +381,44 @@ def test_what_llama_cpp_says_of_a_file_that_it_does_not_load_is_told(
         wait_ready(office.supervisor)
 
 
+def test_a_context_without_memory_is_explained_by_that_and_not_by_the_file(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.process.supervisor._WAITS", (3_600.0,))
+    office.supervisor.prepare()
+    (engine,) = until(engines)
+    engine.rlimit(psutil.RLIMIT_AS, (1 << 31, 1 << 31))
+    office.supervisor.load(replace(options(), n_ctx=1 << 20))
+    with pytest.raises(LoadFailed, match=r"could not make a context .* It says: .*allocate.*\. Memory is short"):
+        wait_ready(office.supervisor)
+
+
+# As ggml-cuda logs it in a step and in a load, before it aborts.
+CUDA_ERROR = """{mark}CUDA error: no kernel image is available for execution on the device
+{mark}  current device: 0, in function ggml_cuda_mul_mat at ggml-cuda.cu:2418
+{mark}  cudaGetLastError()
+/src/ggml-cuda.cu:109: CUDA error
+"""
+
+
+@pytest.mark.parametrize("mark", ["llama.cpp error: ", ""])
+def test_what_a_gpu_has_said_before_its_engine_aborted_is_told(office: Office, tmp_path: Path, mark: str) -> None:
+    office.supervisor.load(options())
+    wait_ready(office.supervisor)
+    office.supervisor.submit(Request("a", FOX, sampling=ENDLESS))
+    office.wait(lambda: "a" in office.ledger.text)
+    with open(tmp_path / "log" / "engine.log", "a", encoding="utf-8") as log:
+        log.write(CUDA_ERROR.format(mark=mark))
+    (engine,) = engines()
+    engine.send_signal(signal.SIGABRT)
+    office.wait_ended("a")
+    failure = office.ledger.ended["a"].failure
+    assert failure is not None
+    assert failure.message.startswith(
+        "The engine aborted (SIGABRT: CUDA error: no kernel image is available for execution on the device) while"
+    )
+
+
 def test_an_unloaded_engine_is_gone_and_its_model_can_be_loaded_again(office: Office) -> None:
     office.supervisor.load(options())
     wait_ready(office.supervisor)
