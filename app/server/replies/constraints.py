@@ -127,7 +127,8 @@ def _closed(part: Any) -> Any:
     is_object = kind == "object" or (isinstance(kind, list) and "object" in kind)
     if not is_object or not isinstance(properties, dict) or "minProperties" in found:
         return found
-    is_whole = required is None or (isinstance(required, list) and all(name in properties for name in required))
+    names = list(properties)  # what is required may be anything, also what no dict can look up
+    is_whole = required is None or (isinstance(required, list) and all(name in names for name in required))
     return {"additionalProperties": False} | found if is_whole else found
 
 
