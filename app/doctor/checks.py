@@ -181,10 +181,21 @@ def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] =
 
     folder = paths.cache_folder()
     found = None if measure_again else remembered_probe(folder, this_machine())
-    if found is None and (found := probe_machine(should_stop)) is not None:
+    if (found is None or found.is_partial) and (found := probe_machine(should_stop)) is not None:
         with contextlib.suppress(OSError):  # the check of the bandwidth has said so already
             remember_probe(folder, found)
     return found
+
+
+def check_gpus(should_stop: Callable[[], bool] = lambda: False) -> None:
+    """Measure and remember what most models need to know of GPUs, unless more is known: a second or two."""
+    from core.machine.host import this_machine
+    from core.machine.known_machine import probe_machine, remember_probe, remembered_probe
+
+    folder = paths.cache_folder()
+    if remembered_probe(folder, this_machine()) is None and (found := probe_machine(should_stop, is_partial=True)):
+        with contextlib.suppress(OSError):
+            remember_probe(folder, found)
 
 
 def check_folders() -> tuple[FolderFacts, ...]:

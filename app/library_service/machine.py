@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from app.doctor.checks import check_bandwidth, check_kernels
+from app.doctor.checks import check_bandwidth, check_gpus, check_kernels
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import cache_folder
 from app.fit_reports.fit_reports import CurrentMachine, current_machine
@@ -16,6 +16,7 @@ from app.library_service.outbox import Stop
 from core.machine.bandwidth import MeasuringStopped, remembered
 from core.machine.host import OtherPrograms, core_count, cpu_name, others_are_busy, this_machine
 from core.machine.known_machine import remembered_probe
+from models.estimate.speed.machine import highest_rate
 from models.library.values import GpuFacts, MachineFacts
 
 FRESH_SECONDS = 20.0  # free memory changes slowly enough
@@ -54,7 +55,7 @@ class MachineService:
             core_count(),
             host.total,
             host.free,
-            tuple(GpuFacts(gpu.name, gpu.total) for gpu in gpus if gpu.lent is None),
+            tuple(GpuFacts(gpu.name, gpu.total, highest_rate(gpu)) for gpu in gpus if gpu.lent is None),
             host.bandwidth,
             is_estimate=known is not None and known.is_estimate,
         )
@@ -64,8 +65,8 @@ class MachineService:
 
         It ends within about half a second of ``stop``, and what is known by then counts.
 
-        ``is_first`` measures only what takes a few seconds, unless that is known: how fast memory is. The rest follows
-        on a thread when nothing else is at work; so does what others have disturbed.
+        ``is_first`` measures only what takes a few seconds, unless that is known: how fast memory is, also that of
+        GPUs. The rest follows on a thread when nothing else is at work; so does what others have disturbed.
         """
         with self._is_measuring:
             self._end_where_stopped(stop)
@@ -77,6 +78,9 @@ class MachineService:
                     "This machine could not be measured. {problem}", ExitCode.ERROR, problem=found.problem
                 )
             is_estimate = found.is_estimate
+            if is_first and self.now().machine.gpus:
+                check_gpus(stop.is_set)
+                self._end_where_stopped(stop)
             if not is_first:
                 kernels = check_kernels(measure_again=True, should_stop=stop.is_set)
                 self._end_where_stopped(stop)
@@ -93,7 +97,8 @@ class MachineService:
         with self._is_measuring:
             folder, machine = cache_folder(), this_machine()
             known = remembered(folder, machine)
-            if known is not None and remembered_probe(folder, machine) is None:
+            probe = remembered_probe(folder, machine)
+            if known is not None and (probe is None or probe.is_partial):
                 self._measure_later(known.is_estimate)
 
     def _measure_later(self, is_estimate: bool) -> None:

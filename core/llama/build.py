@@ -170,8 +170,8 @@ def explain(code: int, output: str, errors: str) -> str | None:
         return None
     said = llama_error_in(errors)
     if code > 0:
-        output = output or said or "".join(errors.strip().splitlines()[-1:])
-        return f"llama.cpp does not work here. {output.strip() or f'The self-test ended with code {code}.'} {_ADVICE}"
+        output = " ".join((output.strip(), said)).strip() or "".join(errors.strip().splitlines()[-1:])
+        return f"llama.cpp does not work here. {output or f'The self-test ended with code {code}.'} {_ADVICE}"
     if -code in (signal.SIGILL, signal.SIGSEGV):
         name = signal.Signals(-code).name
         return Sentence(

@@ -3,7 +3,8 @@
 The matrices are too large for caches. They are in the buffers that llama.cpp would use: for CPU kernels that need
 another order of the weights, in the buffers that reorder them (``ggml_backend_dev_get_extra_bufts``).
 
-``python -m core.machine.kernel_probe`` measures every device and prints a MachineProbe as JSON.
+``python -m core.machine.kernel_probe`` measures every device and prints a MachineProbe as JSON; with ``--only-gpus``
+the GPUs' most used types.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 from core.llama.devices import device_handles, list_devices
 from core.llama.library import declare, ggml, silence_log
 from core.machine.host import OtherPrograms, core_count, last_level_cache, others_are_busy, this_machine
-from core.machine.known_machine import MachineProbe, as_dict
+from core.machine.known_machine import ONLY_GPUS, MachineProbe, as_dict
 from core.values.engine_options import Device
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.probe import Probe
@@ -201,6 +202,9 @@ PROBED = (
     "F32", "F16", "BF16", "Q8_0", "Q6_K", "Q5_K", "Q4_K", "Q3_K", "Q2_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL",
     "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_XXS", "MXFP4",
 )  # fmt: skip
+# Those of most files. Seconds for a device, and for these types alone.
+MOST_USED = ("F16", "Q8_0", "Q6_K", "Q4_K")
+_SECONDS, _SOON_SECONDS = 2.5, 0.6
 PROBED_CACHES = ("F16", "Q8_0", "Q4_0")
 # Width of the square matrices, as in a small model. A GPU would start kernels for most of the time: the time of a start
 # is measured apart. So its matrices are those of a large model, and its attention is to a long text.
@@ -221,20 +225,22 @@ _ROUNDS = 2
 _norm = declare(ggml, "ggml_rms_norm", P, P, P, ctypes.c_float)
 
 
-def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5) -> Probe | None:
-    """Measure one device in about ``seconds``, each type on up to ``n_bytes`` of matrices; None if that fails.
+def probe(
+    device: Device, *, n_threads: int, n_bytes: int, seconds: float = _SECONDS, types: Sequence[str] = PROBED
+) -> Probe | None:
+    """Measure one device in about ``seconds``, each of ``types`` on up to ``n_bytes`` of matrices; None if that fails.
 
     Call it in its own process, because a backend can abort the process.
     """
     handles = device_handles(device.name)
     if not handles:
         return None
-    n_measured = _ROUNDS * (2 * len(PROBED) + len(PROBED_CACHES) + 4) + _MOST_SIZES
+    n_measured = _ROUNDS * (2 * len(types) + len(PROBED_CACHES) + 4) + _MOST_SIZES
     bench = _Bench(handles[0], device.kind, n_threads, seconds / n_measured)
     try:
         cache = 0.0 if bench.is_gpu else cache_size(bench.rates_by_size(n_bytes))
         enough = min(n_bytes, max(_LEAST_BYTES, int(_BEYOND_CACHE * cache))) if cache else n_bytes
-        return _best([bench.probe(enough, cache) for _ in range(_ROUNDS)])
+        return _best([bench.probe(enough, cache, types) for _ in range(_ROUNDS)])
     finally:
         bench.close()
 
@@ -274,11 +280,11 @@ class _Bench(OpTimer):
     def _width(self) -> int:
         return _GPU_WIDTH if self.is_gpu else _WIDTH
 
-    def probe(self, n_bytes: int, cache: float) -> Probe:
+    def probe(self, n_bytes: int, cache: float, types: Sequence[str]) -> Probe:
         """Measure everything once; with a ``cache`` size, also matrices that fit into it."""
-        rates = {name: self.matrix_rate(BY_NAME[name.lower()], n_bytes) for name in PROBED}
+        rates = {name: self.matrix_rate(BY_NAME[name.lower()], n_bytes) for name in types}
         few = int(cache * _FEW_OF_CACHE)
-        near = {name: self.matrix_rate(BY_NAME[name.lower()], few) for name in PROBED} if cache else {}
+        near = {name: self.matrix_rate(BY_NAME[name.lower()], few) for name in types} if cache else {}
         caches = {name: self.cache_rate(BY_NAME[name.lower()], n_bytes) for name in PROBED_CACHES}
         return Probe(_known(rates), _known(caches), self.node_seconds(), self.row_cost(n_bytes), _known(near), cache)
 
@@ -350,19 +356,21 @@ _CACHES = 2  # times the last-level cache, so that nothing is found in it
 _KEEP = ((-4, 0), (-1, (1 << 31) - 1))
 
 
-def _measure_here() -> MachineProbe:
+def _measure_here(only_gpus: bool) -> MachineProbe:
+    types, seconds = (MOST_USED, _SOON_SECONDS) if only_gpus else (PROBED, _SECONDS)
     machine, others, found = this_machine(), OtherPrograms(), {}
     for device in list_devices():
         is_cpu = device.kind == "cpu"
-        if not is_cpu and not device.is_gpu:
+        if only_gpus if is_cpu else not device.is_gpu:
             continue
         free = free_memory() if is_cpu else device.free
         enough = max(_SMALLEST_SET, _CACHES * last_level_cache()) if is_cpu else _LARGEST_SET
         n_bytes = min(enough, _LARGEST_SET, free // _SHARE_OF_FREE)
-        result = probe(device, n_threads=core_count(), n_bytes=n_bytes)
+        result = probe(device, n_threads=core_count(), n_bytes=n_bytes, seconds=seconds, types=types)
         if result is not None:
             found[device.name] = result
-    return MachineProbe(machine.cpu, machine.ram, found, is_estimate=others_are_busy(others))
+    is_estimate = others_are_busy(others)
+    return MachineProbe(machine.cpu, machine.ram, found, is_estimate=is_estimate, is_partial=only_gpus)
 
 
 def _keep_freed_memory() -> None:
@@ -376,7 +384,7 @@ def main() -> int:
     """Print what was measured as one JSON object."""
     silence_log()
     _keep_freed_memory()
-    print(json.dumps(as_dict(_measure_here())))
+    print(json.dumps(as_dict(_measure_here(ONLY_GPUS in sys.argv[1:]))))
     return 0
 
 

@@ -129,19 +129,29 @@ _PROBE_FORMAT = 3
 class MachineProbe:
     """The probes of the devices by name, on the machine with this CPU and memory.
 
-    ``is_estimate``: other programs were busy meanwhile, so they may be faster.
+    ``is_estimate``: other programs were busy meanwhile, so they may be faster. ``is_partial``: of GPUs alone, and their
+    most used types.
     """
 
     cpu: str
     ram: int
     devices: dict[str, Probe]
     is_estimate: bool = False
+    is_partial: bool = False
 
 
-def probe_machine(should_stop: Callable[[], bool] = lambda: False) -> MachineProbe | None:
-    """Measure in a child process; None where the child fails, or once ``should_stop`` says so."""
+# Argument of the child that measures what ``is_partial`` says.
+ONLY_GPUS = "--only-gpus"
+
+
+def probe_machine(should_stop: Callable[[], bool] = lambda: False, *, is_partial: bool = False) -> MachineProbe | None:
+    """Measure in a child process; None where the child fails, or once ``should_stop`` says so.
+
+    ``is_partial`` takes a second or two, and not ten.
+    """
+    arguments = (ONLY_GPUS,) if is_partial else ()
     try:
-        child = run_module("core.machine.kernel_probe", seconds=_CHILD_SECONDS, should_stop=should_stop)
+        child = run_module("core.machine.kernel_probe", *arguments, seconds=_CHILD_SECONDS, should_stop=should_stop)
         return _probe_in(json.loads(child.stdout)) if child.returncode == 0 else None
     except (subprocess.TimeoutExpired, OSError, ValueError):
         return None

@@ -84,30 +84,27 @@ class EngineProcess:
 
     def wrote(self, words: str) -> bool:
         """Return whether the process wrote ``words`` into the log; a dump of all stacks may follow them."""
-        return words.encode() in self._written()
+        return words in self._written()
 
     def load_error(self) -> str:
         """Return why llama.cpp could not load the last model, in its own words; "" if it has said nothing."""
-        found = _LOAD_ERROR.findall(self._log())
+        found = _LOAD_ERROR.findall(self._written())
         return found[-1].strip() if found else ""
 
     def last_error(self) -> str:
         """Return the last error that llama.cpp has logged; "" if it has logged none."""
-        return llama_error_in(self._log())
+        return llama_error_in(self._written())
 
-    def _log(self) -> str:
-        return self._written().decode("utf-8", "replace")
-
-    def _written(self) -> bytes:
+    def _written(self) -> str:
         """What the process wrote into the log."""
         if self.log_path is None:
-            return b""
+            return ""
         try:
             with open(self.log_path, "rb") as log:
                 log.seek(self._log_start)
-                return log.read(_MOST_READ)
+                return log.read(_MOST_READ).decode("utf-8", "replace")
         except OSError:
-            return b""
+            return ""
 
     def last_words(self) -> str:
         """Return the last lines of the log."""

@@ -252,10 +252,11 @@ class Recommended:
 
 @dataclass(frozen=True, slots=True)
 class GpuFacts:
-    """A GPU and its memory in bytes."""
+    """A GPU and its memory in bytes. ``bandwidth`` is bytes of weights read per second, None until measured."""
 
     name: str
     memory: int
+    bandwidth: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +21,28 @@ from first_start.venv_folder import VenvFolder
 from first_start.wheel_cache import WheelCache, build_key
 
 _RECORD = ".slipstream-llama"
+# The folders of the libraries in site-packages.
+_LIBRARIES = ("llama_cpp/lib", "lib")
+
+
+def share_copies(*folders: Path) -> None:
+    """Let equal libraries be one file with several names: a wheel holds six copies, because it can have no links.
+
+    Hard links, so that it does not matter by which name one is loaded. Where a disk has none, the copies stay.
+    """
+    first: dict[str, Path] = {}
+    for path in sorted(path for folder in folders for path in folder.glob("lib*") if not path.is_symlink()):
+        if not path.is_file():
+            continue
+        with path.open("rb") as file:
+            same = first.setdefault(hashlib.file_digest(file, "sha256").hexdigest(), path)
+        if same.samefile(path):
+            continue
+        with contextlib.suppress(OSError):
+            link = path.with_name(f".{path.name}")
+            link.unlink(missing_ok=True)
+            os.link(same, link)
+            link.replace(path)
 
 
 @dataclass(frozen=True)
@@ -88,6 +113,7 @@ class LlamaInstall:
         record = self.venv.path / _RECORD
         record.unlink(missing_ok=True)
         self.pip("The installation of llama.cpp", "install", "--no-index", "--no-deps", "--force-reinstall", str(wheel))
+        share_copies(*(self.venv.site_packages / folder for folder in _LIBRARIES))
         if build.plan.fetches_cuda:
             cuda_toolkit.link_libraries(self.venv.site_packages)
         record.write_text(build.key, encoding="utf-8")

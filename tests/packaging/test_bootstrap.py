@@ -53,7 +53,10 @@ class Commands:
             self.make_sources(Path(command[command.index("--dest") + 1]))
         elif ".whl" in text:
             self.place("llama_cpp_python-0.3.36")
-            (self.site_packages / "llama_cpp/lib").mkdir(parents=True, exist_ok=True)
+            for name in (f"{folder}/libllama.{end}" for folder in ("llama_cpp/lib", "lib") for end in ("so", "so.0")):
+                (self.site_packages / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.site_packages / name).write_text("a library")
+            (self.site_packages / "lib/libllama-common.so").write_text("another")
         elif "nvidia-cuda-nvcc" in text:
             lib = self.site_packages / "nvidia/cu13/lib"
             lib.mkdir(parents=True, exist_ok=True)
@@ -189,6 +192,23 @@ def test_a_build_that_fails_for_the_gpu_is_made_for_the_cpu_and_not_tried_at_eve
     assert project.ran.count(BUILD) == 1
 
 
+def test_copies_of_a_library_share_one_file(project, monkeypatch):
+    assert run(project) == 0
+    found = {path: path.stat() for path in project.site_packages.glob("**/libllama*")}
+    assert len(found) == 5
+    assert len({stat.st_ino for stat in found.values()}) == 2
+    assert (project.site_packages / "lib/libllama-common.so").read_text() == "another"
+    assert run(project) == 0, "and again"
+
+    def refuse(*_: object) -> None:
+        raise OSError(95, "no hard links on this disk")
+
+    shutil.rmtree(project.root / ".venv")
+    monkeypatch.setattr("first_start.llama_install.os.link", refuse)
+    assert run(project) == 0
+    assert len({path.stat().st_ino for path in project.site_packages.glob("**/libllama*")}) == 5
+
+
 def test_cuda_comes_from_pip_where_a_gpu_has_no_toolkit(project, monkeypatch, tmp_path, capsys):
     driver = tmp_path / "libcuda.so.1"
     known = f"\tlibcuda.so.1 (libc6,x86-64) => {driver}\n"
@@ -202,8 +222,9 @@ def test_cuda_comes_from_pip_where_a_gpu_has_no_toolkit(project, monkeypatch, tm
     assert (toolkit / "lib64/libcublas.so").resolve() == toolkit / "lib/libcublas.so.13"
     assert (toolkit / "lib/stubs/libcuda.so").readlink() == driver
     own = project.site_packages / "llama_cpp/lib"
-    assert {link.name for link in own.iterdir()} == {"libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13"}
-    assert all(link.resolve() == toolkit / "lib" / link.name for link in own.iterdir())
+    links = [path for path in own.iterdir() if path.is_symlink()]
+    assert {link.name for link in links} == {"libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13"}
+    assert all(link.resolve() == toolkit / "lib" / link.name for link in links)
     # Another folder takes the wheel from the cache, and has the libraries too.
     shutil.rmtree(project.root / ".venv")
     assert run(project) == 0

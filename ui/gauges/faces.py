@@ -18,7 +18,7 @@ _WHY = {
     Bottleneck.BANDWIDTH: tr("Reading the weights takes most of each step: drafts and more requests are nearly free."),
     Bottleneck.COMPUTE: tr("Arithmetic takes most of each step: more rows take longer in proportion."),
     Bottleneck.OVERHEAD: tr("Neither memory nor arithmetic is at its limit: starting work takes most of each step."),
-    Bottleneck.UNKNOWN: tr("Not known: this machine's memory bandwidth has not been measured yet."),
+    Bottleneck.UNKNOWN: tr("Not known: the bandwidth of the memory that holds the model has not been measured yet."),
 }
 IN_CACHE = tr("This model is so small that the processor's cache holds it, so memory hardly matters.")
 _MOST_SEGMENTS = 16
@@ -61,7 +61,7 @@ def bandwidth(snapshot: Snapshot) -> GaugeFace:
     """Bytes per second against the measured peak."""
     hint = tr(
         "Computed: the weights and cached tokens that each step reads, over its time.\n"
-        "The line is full at this machine's measured memory bandwidth."
+        "The line is full at the measured bandwidth of the memory that holds the model."
     )
     unit = tr("of {giga} GB/s", giga=_giga(snapshot.peak)) if snapshot.peak else tr("GB/s")
     if snapshot.is_in_cache:

@@ -1289,8 +1289,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Memory gave {peak_share:.0%} of what it can: computing took longer than reading the weights.</source>
-      <translation>Der Speicher gab {peak_share:.0%} von dem, was er kann: Das Rechnen dauerte länger als das Lesen der Gewichte.</translation>
+      <source>Memory gave {peak_share:.0%} of what it can: computing and the work between steps took the rest of the time.</source>
+      <translation>Der Speicher gab {peak_share:.0%} von dem, was er kann: Das Rechnen und die Arbeit zwischen den Schritten brauchten die übrige Zeit.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1379,8 +1379,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Fewer programs and requests at the same time. Then a smaller model: it has less to compute.</source>
-      <translation>Weniger Programme und Anfragen zugleich. Dann ein kleineres Modell: Es hat weniger zu rechnen.</translation>
+      <source>Fewer programs and requests at the same time. Then a smaller model: it has less to compute. On a GPU a draft model may help as well.</source>
+      <translation>Weniger Programme und Anfragen zugleich. Dann ein kleineres Modell: Es hat weniger zu rechnen. Auf einer GPU kann auch ein Entwurfsmodell helfen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -2915,8 +2915,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
-      <source>Not known: this machine's memory bandwidth has not been measured yet.</source>
-      <translation>Nicht bekannt: Die Speicherbandbreite dieses Rechners ist noch nicht gemessen.</translation>
+      <source>Not known: the bandwidth of the memory that holds the model has not been measured yet.</source>
+      <translation>Nicht bekannt: Die Bandbreite des Speichers, in dem das Modell liegt, ist noch nicht gemessen.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -2926,9 +2926,9 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/gauges/faces.py" />
       <source>Computed: the weights and cached tokens that each step reads, over its time.
-The line is full at this machine's measured memory bandwidth.</source>
+The line is full at the measured bandwidth of the memory that holds the model.</source>
       <translation>Berechnet: die Gewichte und Token im Cache, die jeder Schritt liest, geteilt durch seine Zeit.
-Die Linie ist bei der gemessenen Speicherbandbreite dieses Rechners voll.</translation>
+Die Linie ist bei der gemessenen Bandbreite des Speichers voll, in dem das Modell liegt.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -3623,6 +3623,21 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
+      <source>Its memory reads {bandwidth} a second. That sets how fast a model can write: each token reads the model's weights once.</source>
+      <translation>Der Speicher liest {bandwidth} je Sekunde. Das bestimmt, wie schnell ein Modell schreiben kann: Jedes Token liest die Gewichte des Modells einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>{name} reads {bandwidth} a second. That sets how fast a model in its memory can write: each token reads the model's weights once.</source>
+      <translation>{name} liest {bandwidth} je Sekunde. Das bestimmt, wie schnell ein Modell in ihrem Speicher schreiben kann: Jedes Token liest die Gewichte des Modells einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>How fast {name} reads a model is measured when nothing else is at work.</source>
+      <translation>Wie schnell {name} ein Modell liest, wird gemessen, sobald sonst nichts arbeitet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
       <source>The Hub does not have this model any more, or hides it. Take another one, or look for one.</source>
       <translation>Der Hub hat dieses Modell nicht mehr oder verbirgt es. Nimm ein anderes oder suche eines.</translation>
     </message>
@@ -3665,11 +3680,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/first_start.py" />
       <source>1 core</source>
       <translation>1 Kern</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/first_start.py" />
-      <source>Its memory reads {bandwidth} a second. That sets how fast a model can write: each token reads the model's weights once.</source>
-      <translation>Der Speicher liest {bandwidth} je Sekunde. Das bestimmt, wie schnell ein Modell schreiben kann: Jedes Token liest die Gewichte des Modells einmal.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />

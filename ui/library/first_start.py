@@ -174,11 +174,7 @@ class FirstStart(QFrame):
         self.machine.setText(dotted(found.cpu, cores, tr("{memory} of memory", memory=size_of(found.memory)), *gpus))
         self._is_measured = found.bandwidth is not None
         if found.bandwidth is not None:
-            words = tr(
-                "Its memory reads {bandwidth} a second. That sets how fast a model can write: each token "
-                "reads the model's weights once.",
-                bandwidth=size_of(found.bandwidth),
-            )
+            words = _speed_of(found)
             if found.is_estimate:
                 words += " " + tr("Other programs were busy, so it is measured again when they are at rest.")
             self.speed.setText(words)
@@ -333,6 +329,25 @@ class OfferedModel(QFrame):
     def _say(self, words: str, *, is_problem: bool) -> None:
         self.state.setText(words)
         style_as(self.state, "tone", "field problem" if is_problem else "caption")
+
+
+def _speed_of(found: MachineFacts) -> str:
+    """Return how fast the memory is that most models will be read from."""
+    gpu = max(found.gpus, key=lambda one: one.bandwidth or 0.0, default=None)
+    if gpu is not None and gpu.bandwidth:
+        return tr(
+            "{name} reads {bandwidth} a second. That sets how fast a model in its memory can write: each token reads "
+            "the model's weights once.",
+            name=gpu.name,
+            bandwidth=size_of(gpu.bandwidth),
+        )
+    if gpu is not None:
+        return tr("How fast {name} reads a model is measured when nothing else is at work.", name=gpu.name)
+    return tr(
+        "Its memory reads {bandwidth} a second. That sets how fast a model can write: each token "
+        "reads the model's weights once.",
+        bandwidth=size_of(found.bandwidth or 0.0),
+    )
 
 
 def _sentence_of(trouble: Trouble) -> str:

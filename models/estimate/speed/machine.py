@@ -107,14 +107,14 @@ def peak_of(facts: ModelFacts, placement: Placement, machine: Machine) -> float 
     read = bytes_on(facts, placement, len(machine.devices), share)
     seconds = 0.0
     for device, n_bytes in zip(machine.devices, read, strict=True):
-        rate = _highest(device)
+        rate = highest_rate(device)
         if n_bytes and not rate:
             return None
         seconds += n_bytes / rate if rate else 0.0
     return sum(read) / seconds if seconds else None
 
 
-def _highest(device: MachineDevice) -> float | None:
+def highest_rate(device: MachineDevice) -> float | None:
     """The bandwidth, or the highest rate at which matrices of any type were read, in bytes per second."""
     if device.bandwidth is not None:
         return device.bandwidth

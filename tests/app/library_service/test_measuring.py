@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import threading
 from collections.abc import Callable
 
@@ -16,10 +18,13 @@ from app.library_service.outbox import Stop
 from app.library_service.service import LibraryService
 from core.machine.bandwidth import Bandwidth, remember
 from core.machine.host import this_machine
-from core.machine.known_machine import MachineProbe
+from core.machine.known_machine import MachineProbe, as_dict, remembered_probe
+from core.values.engine_options import Device, LlamaSystem
 from core.values.errors import SlipstreamError
+from models.estimate.speed.probe import Probe
+from models.estimate.speed.work import STEP
 from models.library import requests as ask
-from models.library.values import MeasuringStep, Trouble
+from models.library.values import GpuFacts, MeasuringStep, Trouble
 from tests.support.library_client import LibraryClient
 from tools.stand_ins.fake_openai import FakeServer
 
@@ -101,6 +106,44 @@ def test_what_an_update_made_unknown_is_measured_in_a_quiet_moment(
     assert told.wait(10)
     assert asked == [False, False]
     service.stop()
+
+
+def test_a_gpu_is_measured_with_the_memory_and_all_else_in_a_quiet_moment(
+    open_library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, asked, measured = this_machine(), [], threading.Event()
+
+    def measure(module: str, *arguments: str, **how: object) -> subprocess.CompletedProcess[str]:
+        asked.append(arguments)
+        devices = {"CUDA0": Probe({"F16": 3.6e12, "Q4_K": 1.8e12})} | (
+            {} if arguments else {"CPU": Probe({"F16": 9e10})}
+        )
+        found = MachineProbe(machine.cpu, machine.ram, devices, is_partial=bool(arguments))
+        return subprocess.CompletedProcess(module, 0, json.dumps(as_dict(found)), "")
+
+    gpu = Device("CUDA0", "A card", "gpu", 8 << 30, 8 << 30)
+    monkeypatch.setattr("core.llama.build.gpu_backends", lambda: ("cuda",))
+    monkeypatch.setattr("app.doctor.checks.check_llama", lambda: LlamaSystem(devices=(gpu,)))
+    monkeypatch.setattr("core.machine.known_machine.run_module", measure)
+    monkeypatch.setattr("app.library_service.machine.check_bandwidth", lambda **asked: BandwidthFacts(9e10, 2))
+    monkeypatch.setattr("app.library_service.machine.other_work", lambda: None)
+    monkeypatch.setattr("app.library_service.machine._QUIET_SECONDS", 3_600.0)
+    service = MachineService(measured.set)
+    service.measure(Stop(), is_first=True)
+    assert asked == [("--only-gpus",)]
+    assert service.facts().gpus == (GpuFacts("CUDA0", 8 << 30, 3.6e12),)
+    assert f"CUDA0: {STEP}" in service.now().machine.efficiency.constants, "so speeds there are predicted"
+    service.measure(Stop(), is_first=True)
+    assert asked == [("--only-gpus",)], "it is known"
+    monkeypatch.setattr("app.library_service.machine._QUIET_SECONDS", 0.01)
+    monkeypatch.setattr("app.library_service.machine.others_are_busy", lambda others: False)
+    again = MachineService(measured.set)
+    again.measure(Stop(), is_first=True)
+    assert measured.wait(10)
+    assert asked == [("--only-gpus",), ()]
+    known = remembered_probe(cache_folder(), machine)
+    assert known is not None
+    assert (set(known.devices), known.is_partial) == ({"CPU", "CUDA0"}, False)
 
 
 @pytest.mark.parametrize(

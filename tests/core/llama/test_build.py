@@ -54,4 +54,5 @@ def test_what_a_gpu_says_before_it_aborts_the_self_test_is_told() -> None:
     logged = "CUDA error: no kernel image is available for execution on the device"
     errors = f"llama.cpp error: {logged}\nllama.cpp error:   cudaGetLastError()\nggml-cuda.cu:109: CUDA error\n"
     assert f"signal 6 ({logged}) in the self-test" in (build.explain(-6, "", errors) or "")
+    assert f"could not load it. {logged} " in (build.explain(1, "llama.cpp could not load it.\n", errors) or "")
     assert build.explain(0, "", errors) is None

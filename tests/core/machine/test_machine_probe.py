@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 from core.llama.devices import list_devices
 from core.machine import kernel_probe
 from core.machine.host import this_machine
-from core.machine.kernel_probe import PROBED, OpTimer, cache_size, probe
+from core.machine.kernel_probe import MOST_USED, PROBED, OpTimer, cache_size, probe
 from core.machine.known_machine import (
     CPU,
+    ONLY_GPUS,
     PROBE_FILE,
     MachineProbe,
     probe_machine,
@@ -48,6 +50,21 @@ def test_a_gpu_reads_more_than_its_cache_holds_and_shared_keys_once(
     assert kernel_probe.main() == 0
     found = json.loads(capsys.readouterr().out)["devices"][CPU]
     assert all(1 << 28 <= n_bytes <= 1 << 29 for n_bytes in [*found["weights"].values(), *found["cached"].values()])
+
+
+def test_of_gpus_alone_the_most_used_types_are_measured_soon(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here,) = (device for device in list_devices() if device.kind == "cpu")
+    gpu = Device(CPU, "a processor that stands in", "gpu", free=1 << 30, total=1 << 30)
+    monkeypatch.setattr(kernel_probe, "list_devices", lambda: (gpu, here))
+    monkeypatch.setattr(OpTimer, "time", lambda self, nodes, buffer: 1.0)
+    monkeypatch.setattr(sys, "argv", ["kernel_probe", ONLY_GPUS])
+    assert kernel_probe.main() == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["is_partial"]
+    assert set(found["devices"][CPU]["weights"]) == set(MOST_USED)
+    assert found["devices"][CPU]["cached"]
 
 
 def test_a_device_that_is_not_there_has_no_probe() -> None:

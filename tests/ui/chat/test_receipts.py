@@ -61,7 +61,7 @@ def test_what_drafts_brought_is_said_once_it_is_known_and_can_be() -> None:
         ({"queued_ms": 900.0}, "waited", "Fewer requests"),
         ({"prefill_ms": 900.0}, "50 tokens were not in the cache", "A shorter prompt"),
         ({"peak_share": 0.84}, "memory speed", "A draft model"),
-        ({"peak_share": 0.2}, "computing took longer", "Fewer programs"),
+        ({"peak_share": 0.2}, "computing and the work between steps took the rest", "Fewer programs"),
         ({"drafted_tokens": 80, "accepted_tokens": 50, "speedup": 1.7}, "2.0 tokens", "A smaller quantisation"),
         (
             {"drafted_tokens": 80, "accepted_tokens": 10, "speedup": 1.0},

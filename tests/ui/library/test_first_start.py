@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog
 
 from models.catalog import curated as catalog
-from models.library.values import SuggestionTier
+from models.library import requests as ask
+from models.library.values import GpuFacts, MachineFacts, SuggestionTier
 from tests.support.library_client import SECONDS
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
@@ -71,6 +73,39 @@ def test_the_machine_is_measured_and_models_are_offered_with_their_speeds(
     welcome = window.chats.pages[0].welcome
     qtbot.waitUntil(lambda: welcome.widget().width() <= welcome.viewport().width())
     qtbot.waitUntil(lambda: offers[1].y() > offers[0].y())
+
+
+class ToldMachine(QObject):
+    """A library that knows a machine and nothing else."""
+
+    downloads_changed = Signal(object)
+    downloads = ()
+
+    def __init__(self, machine: MachineFacts) -> None:
+        super().__init__()
+        self._machine = machine
+
+    def ask(self, request: Any, done: Any = None, failed: Any = None) -> None:
+        if isinstance(request, ask.ShowMachine):
+            done(self._machine)
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        (3.6e12, "RTX reads 3,600.0 GB a second. That sets how fast a model in its memory"),
+        (None, "How fast RTX reads a model is measured when"),
+    ],
+)
+def test_where_a_gpu_is_models_are_as_fast_as_its_memory(qtbot, rate: float | None, words: str) -> None:
+    gpus = (
+        GpuFacts("RTX" if rate is None else "Slow", 1 << 30, 1e10 if rate else None),
+        GpuFacts("RTX", 24 << 30, rate),
+    )
+    card = FirstStart(cast(Any, ToldMachine(MachineFacts("A chip", 8, 64 << 30, 60 << 30, gpus, 90e9))))
+    qtbot.addWidget(card)
+    card.begin()
+    assert card.speed.text().startswith(words)
 
 
 def test_one_click_downloads_a_model_and_uses_it(qtbot, card: FirstStart, window: MainWindow) -> None:

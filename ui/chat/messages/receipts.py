@@ -141,7 +141,7 @@ def why_this_fast(timings: Timings) -> str:
             peak_share=timings.peak_share,
         )
     return tr(
-        "Memory gave {peak_share:.0%} of what it can: computing took longer than reading the weights.",
+        "Memory gave {peak_share:.0%} of what it can: computing and the work between steps took the rest of the time.",
         peak_share=timings.peak_share,
     )
 
@@ -160,7 +160,10 @@ def what_would_help(timings: Timings) -> str:
     if timings.drafted_tokens and timings.accepted_tokens < _AGREES * timings.drafted_tokens:
         return tr("A draft model that agrees more often with this one, or a lower temperature.")
     if timings.peak_share is not None and timings.peak_share < LIMITED:
-        return tr("Fewer programs and requests at the same time. Then a smaller model: it has less to compute.")
+        return tr(
+            "Fewer programs and requests at the same time. Then a smaller model: it has less to compute. On a GPU "
+            "a draft model may help as well."
+        )
     return tr("A smaller quantisation or model: each token then reads less.")
 
 
