@@ -16,35 +16,26 @@ TOKEN_DATA = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32
 
 
 class Candidates:
-    """A reusable ``llama_token_data_array`` over numpy memory. Samplers shorten and reorder it."""
+    """A reusable ``llama_token_data_array`` over numpy memory. Samplers shorten and reorder it.
+
+    ``tokens`` has every token of the vocabulary.
+    """
 
     def __init__(self, n_vocab: int) -> None:
         """Make room for a whole vocabulary."""
-        self._start = np.zeros(n_vocab, TOKEN_DATA)
-        self._start["id"] = np.arange(n_vocab, dtype=np.int32)
-        self._data = self._start.copy()
-        # Plain copies of numbers: numpy copies structured arrays field by field.
-        self._start_numbers = self._start.view(np.int32)
-        self._numbers = self._data.view(np.int32)
-        self._ids = self._numbers[0::3]
+        self.tokens = np.arange(n_vocab, dtype=np.int32)
+        self._data = np.zeros(n_vocab, TOKEN_DATA)
+        self._ids = self._data.view(np.int32)[0::3]
         self._logits = self._data.view(np.float32)[1::3]
         self._array = L.llama_token_data_array()
         self._address = self._data.ctypes.data
         self._reference = ctypes.byref(self._array)
 
-    def fill(self, logits: npt.NDArray[np.float32]) -> None:
-        """Take every token with its logit; ``logits`` has shape (n_vocab,)."""
-        self._numbers[:] = self._start_numbers
-        self._logits[:] = logits
-        self._reset(len(self._data))
-
-    def fill_some(self, ids: npt.NDArray[np.intp], logits: npt.NDArray[np.float32]) -> None:
-        """Take only the tokens ``ids`` with their logits, both of the same length."""
-        self._ids[: len(ids)] = ids
-        self._logits[: len(ids)] = logits
-        self._reset(len(ids))
-
-    def _reset(self, size: int) -> None:
+    def fill(self, tokens: npt.NDArray[np.integer], logits: npt.NDArray[np.float32]) -> None:
+        """Take ``tokens`` with their logits, both of the same length."""
+        size = len(tokens)
+        self._ids[:size] = tokens
+        self._logits[:size] = logits
         self._array.data = ctypes.cast(self._address, L.llama_token_data_p)
         self._array.size = size
         self._array.selected = -1

@@ -22,6 +22,9 @@ from core.values.errors import BrokenLogits
 from core.values.messages import Logprob, TokenLogprob
 from core.values.request import SamplingParams
 
+Logits = npt.NDArray[np.float32]
+Tokens = npt.NDArray[np.int32] | npt.NDArray[np.intp]
+
 _MASK = (1 << 64) - 1  # arithmetic is that of 64 bits
 # Constants of SplitMix64; _UNIT scales 53 bits to [0, 1).
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -49,7 +52,7 @@ def uniform(seed: int, position: int, stream: int = 0) -> float:
     return ((bits >> 11) + 0.5) * _UNIT
 
 
-def gumbel(seed: int, position: int, tokens: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+def gumbel(seed: int, position: int, tokens: Tokens) -> npt.NDArray[np.float64]:
     """Return standard Gumbel noise for each token id at a position, shape of ``tokens``.
 
     The arg-max of logits plus this noise is a draw from their softmax (Gumbel-max).
@@ -73,17 +76,24 @@ def gumbel(seed: int, position: int, tokens: npt.NDArray[np.int32]) -> npt.NDArr
 _GUMBEL_LIMIT = 4096
 # Tokens this far (in log probability) below the best are less than a ten-millionth as likely. Where min-p cuts far
 # above that, dropping them first changes nothing, and the samplers see a small part of the vocabulary.
-_UNLIKELY = 16.2
+UNLIKELY = 16.2
 # A min-p of less would keep tokens that are that unlikely.
 _SMALLEST_MIN_P = 1e-6
+# Room for rounding at the edge of min-p.
+_SLACK = 0.1
+# The largest logits of so many groups of tokens take one pass, and the n-th of them is at most the n-th of all logits.
+_GROUPS = 1024
+# The sizes of vocabularies from which on that pays where unlikely tokens are dropped, and where not.
+LARGE_VOCABULARY, _MIDDLE = 1 << 16, 1 << 14
+# The parts of a sum in which one weight is found.
+_PART = 512
 # Below this the best token wins anyway, and dividing by less could overflow.
 _LOWEST_TEMPERATURE = 1e-30
 # Beyond the range of logits; added to the logits of tokens that a grammar forbids.
 _EXCLUDED, _HALF_EXCLUDED = np.float32(-3e38), np.float32(-1.5e38)
+_ANY = np.float32(-np.inf)
 # Streams of keyed noise: each decision at a position has numbers of its own.
 _XTC_STREAM, _CHOICE_STREAM, _SECOND_CHOICE_STREAM = 1, 2, 3
-
-Logits = npt.NDArray[np.float32]
 
 
 class Sampler:
@@ -113,6 +123,11 @@ class Sampler:
             and params.typical_p >= 1.0
             and params.mirostat == 0
         )
+        # How far below the best a token can survive. Top-p counts what min-p cuts afterwards.
+        can_cut_at_min_p = self._can_skip_unlikely and params.top_p >= 1.0
+        self._depth = min(UNLIKELY, _SLACK - math.log(params.min_p)) if can_cut_at_min_p else UNLIKELY
+        self._n_enough = self._enough()
+        self._takes_best = params.is_greedy and self._chain.is_empty
         # The choice is the arg-max of the raw logits unless that token is banned, so many rows can be done at once.
         self.is_plain_greedy = (
             params.is_greedy
@@ -147,10 +162,12 @@ class Sampler:
     def guess(
         self, logits: Logits, position: int, candidates: Candidates, ahead: Sequence[int] | None = None
     ) -> int | None:
-        """Return the token to draft for ``position``; None if none can be chosen.
+        """Return the token to draft for ``position``; None if none can be chosen. The logits stay as they are.
 
         The grammar is applied only if ``ahead`` is given: the tokens between the accepted ones and ``position``.
         """
+        if len(self._bias):
+            logits = logits.copy()
         grammar = self.grammar.after(ahead) if self.grammar is not None and ahead is not None else None
         try:
             return self._choose(logits, position, candidates, grammar)
@@ -163,13 +180,7 @@ class Sampler:
         best = int(logits.argmax())
         if not math.isfinite(logits[best]):
             raise BrokenLogits
-        if self.params.is_greedy and self._chain.is_empty:
-            token = best
-        elif self._can_skip_unlikely:
-            token = self._choose_from(logits[best] - _UNLIKELY, logits, position, candidates)
-        else:
-            candidates.fill(logits)
-            token = self._choose_candidate(position, candidates)
+        token = best if self._takes_best else self._choose_likely(logits[best], logits, position, candidates)
         # The chosen token is mostly allowed, and checking one token is cheap: the mask of the whole vocabulary is
         # computed only if it is not (as ``common_sampler_sample`` does).
         if grammar is None or grammar.allows(token):
@@ -181,33 +192,63 @@ class Sampler:
         masked = np.logical_not(grammar.allowed()).astype(np.float32)
         masked *= _EXCLUDED
         masked += logits
-        logits, best = masked, int(masked.argmax())
-        if logits[best] <= _HALF_EXCLUDED:
+        best = int(masked.argmax())
+        if masked[best] <= _HALF_EXCLUDED:
             raise GrammarLost("what it allows is excluded by other parameters")
-        if self.params.is_greedy and self._chain.is_empty:
+        if self._takes_best:
             return best
-        least = logits[best] - _UNLIKELY if self._can_skip_unlikely else _HALF_EXCLUDED
-        return self._choose_from(least, logits, position, candidates, _SECOND_CHOICE_STREAM)
+        return self._choose_likely(
+            masked[best], masked, position, candidates, least=_HALF_EXCLUDED, stream=_SECOND_CHOICE_STREAM
+        )
 
-    def _choose_from(
-        self, least: np.float32, logits: Logits, position: int, candidates: Candidates, stream: int = _CHOICE_STREAM
+    def _choose_likely(
+        self,
+        top: np.float32,
+        logits: Logits,
+        position: int,
+        candidates: Candidates,
+        *,
+        least: np.float32 = _ANY,
+        stream: int = _CHOICE_STREAM,
     ) -> int:
-        """Return the token for ``position`` among those whose logits are at least ``least``."""
-        tokens = np.flatnonzero(logits >= least)
-        candidates.fill_some(tokens, logits[tokens])
-        return self._choose_candidate(position, candidates, stream)
+        """Return the token for ``position`` among those with logits of ``least``, given the largest of them, ``top``.
 
-    def _choose_candidate(self, position: int, candidates: Candidates, stream: int = _CHOICE_STREAM) -> int:
+        Tokens that the samplers would drop in any case are left out first.
+        """
+        if self._can_skip_unlikely:
+            least = max(least, top - self._depth)
+        is_large = len(logits) >= (LARGE_VOCABULARY if self._can_skip_unlikely else _MIDDLE)
+        tokens = _most_likely(logits, self._n_enough if is_large else 0, least)
+        if tokens is None:
+            return self._choose_candidate(candidates.tokens, logits, position, candidates, stream)
+        return self._choose_candidate(tokens, logits[tokens], position, candidates, stream)
+
+    def _choose_candidate(
+        self, tokens: Tokens, logits: Logits, position: int, candidates: Candidates, stream: int
+    ) -> int:
+        """Return one of ``tokens``, which ascend, by ``logits`` of the same shape."""
         if not self._chain.is_empty:
+            candidates.fill(tokens, logits)
             self._chain.apply(candidates)
-        view = candidates.view()
+            view = candidates.view()
+            tokens, logits = view["id"], view["logit"]
         if self.params.is_greedy:
-            return int(view["id"][int(view["logit"].argmax())])
+            return int(tokens[int(logits.argmax())])
         if self.params.mirostat == 2:
-            return self._choose_mirostat(view, position, stream)
+            return self._choose_mirostat(tokens, logits, position, stream)
         if self.params.xtc_probability > 0:
-            view = self._exclude_top_choices(view, position)
-        return self._draw(view["id"], view["logit"] / self._temperature, position, stream)
+            tokens, logits = self._exclude_top_choices(tokens, logits, position)
+        return self._draw(tokens, self._scaled(logits), position, stream)
+
+    def _enough(self) -> int:
+        """Return how many of the most likely tokens are sure to have all that the chain can leave; 0 for all tokens."""
+        params = self.params
+        n_left = 1 if params.is_greedy else params.top_k
+        may_rise = params.repeat_penalty < 1.0 or min(params.frequency_penalty, params.presence_penalty) < 0.0
+        if n_left <= 0 or params.top_n_sigma > 0 or params.mirostat or (self._chain.has_memory and may_rise):
+            return 0
+        # Penalties only lower tokens in their memory.
+        return n_left + self.memory_length
 
     def remember(self, token: int) -> None:
         """Record a token of the prompt."""
@@ -235,8 +276,9 @@ class Sampler:
         n_top = min(self.params.top_logprobs, len(logits))
         top: list[int] = []
         if n_top:
-            best = np.argpartition(logits, -n_top)[-n_top:]
-            top = [int(index) for index in best[np.argsort(-logits[best], kind="stable")]]
+            best = _most_likely(logits, n_top, _ANY)
+            best = np.arange(len(logits)) if best is None else best
+            top = best[np.argsort(-logits[best], kind="stable")][:n_top].tolist()
 
         def entry(index: int) -> Logprob:
             return Logprob(index, self._vocab.pieces[index], float(logits[index]) - log_sum)
@@ -247,8 +289,8 @@ class Sampler:
         """Free the chain."""
         self._chain.close()
 
-    def _draw(self, ids: npt.NDArray[np.int32], scaled: npt.NDArray[np.float64], position: int, stream: int) -> int:
-        """Draw from the softmax of ``scaled``.
+    def _draw(self, ids: Tokens, scaled: npt.NDArray[np.float64], position: int, stream: int) -> int:
+        """Draw from the softmax of ``scaled``, which may be overwritten.
 
         A token's noise is its own, so what a grammar leaves is drawn from rightly with the same noise. One number for
         all has told already that it is not among the forbidden ones: a second choice needs another ``stream``.
@@ -257,34 +299,41 @@ class Sampler:
             return int(ids[0])
         if len(ids) <= _GUMBEL_LIMIT:
             return int(ids[int((scaled + gumbel(self.seed, position, ids)).argmax())])
-        order = np.argsort(ids, kind="stable")  # the samplers' order of equal logits must not matter
-        weights = np.exp(scaled[order] - scaled.max()).cumsum()
-        index = int(np.searchsorted(weights, uniform(self.seed, position, stream) * weights[-1]))
-        return int(ids[order[min(index, len(ids) - 1)]])
+        if not self._chain.is_empty:
+            order = np.argsort(ids, kind="stable")  # the samplers' order of equal logits must not matter
+            ids, scaled = ids[order], scaled[order]
+        scaled -= scaled.max()
+        weights = np.exp(scaled, out=scaled)
+        return int(ids[_find(weights, uniform(self.seed, position, stream))])
 
-    def _exclude_top_choices(self, view: npt.NDArray[np.void], position: int) -> npt.NDArray[np.void]:
+    def _exclude_top_choices(self, tokens: Tokens, logits: Logits, position: int) -> tuple[Tokens, Logits]:
         """XTC (``llama_sampler_xtc_apply``): drop all candidates above the threshold but the least likely."""
-        if self.params.xtc_threshold > 0.5 or len(view) < 2:
-            return view
+        if self.params.xtc_threshold > 0.5 or len(tokens) < 2:
+            return tokens, logits
         if uniform(self.seed, position, _XTC_STREAM) > self.params.xtc_probability:
-            return view
-        logits = view["logit"].astype(np.float64)
-        order = np.argsort(-logits, kind="stable")
-        weights = np.exp(logits[order] - logits[order[0]])
+            return tokens, logits
+        values = logits.astype(np.float64)
+        order = np.argsort(-values, kind="stable")
+        weights = np.exp(values[order] - values[order[0]])
         above = int(np.count_nonzero(weights / weights.sum() >= self.params.xtc_threshold))
-        return view[order[above - 1 :]] if above > 1 else view
+        dropped = order[: max(above - 1, 0)]
+        return np.delete(tokens, dropped), np.delete(logits, dropped)
 
-    def _choose_mirostat(self, view: npt.NDArray[np.void], position: int, stream: int) -> int:
+    def _choose_mirostat(self, tokens: Tokens, logits: Logits, position: int, stream: int) -> int:
         """Mirostat 2 (Basu et al., arXiv 2007.14966; ``llama_sampler_mirostat_v2_apply``)."""
-        scaled = view["logit"] / self._temperature
+        scaled = self._scaled(logits)
         _, keep = self._truncated(scaled)
         if not keep.any():
-            return int(view["id"][int(scaled.argmax())])
-        return self._draw(view["id"][keep], scaled[keep], position, stream)
+            return int(tokens[int(scaled.argmax())])
+        return self._draw(tokens[keep], scaled[keep], position, stream)
+
+    def _scaled(self, logits: Logits) -> npt.NDArray[np.float64]:
+        """Return new logits for the request's temperature; a division by 1 would take the longest."""
+        return logits.astype(np.float64) if self._temperature == 1.0 else logits / self._temperature
 
     def _log_softmax(self, logits: Logits) -> npt.NDArray[np.float64]:
         """Log probabilities at the request's temperature; mirostat truncates before it measures its surprise."""
-        log_p, keep = self._truncated(logits / self._temperature)
+        log_p, keep = self._truncated(self._scaled(logits))
         if not keep.any():
             return np.where(log_p == log_p.max(), 0.0, -np.inf)
         kept: npt.NDArray[np.float64] = log_p - np.log(np.exp(log_p[keep]).sum())
@@ -302,6 +351,33 @@ def _biases(vocab: Vocab, params: SamplingParams) -> dict[int, float]:
     never = vocab.suppressed | vocab.end_tokens if params.ignore_eos else vocab.suppressed
     given = {token: value for token, value in params.logit_bias if token < vocab.n_tokens}
     return given | dict.fromkeys(never, -math.inf)
+
+
+def _most_likely(logits: Logits, n: int, least: np.float32) -> npt.NDArray[np.intp] | None:
+    """Return in ascending order the tokens that reach ``least``, but not those surely behind the ``n`` largest.
+
+    ``n`` 0 stands for all tokens. None if nothing is left out.
+    """
+    if 0 < n <= min(_GROUPS, len(logits)) // 2:
+        tops = logits
+        if len(logits) >= 2 * _GROUPS:
+            n_whole = len(logits) // _GROUPS * _GROUPS
+            tops, rest = logits[:n_whole].reshape(-1, _GROUPS).max(axis=0), logits[n_whole:]
+            np.maximum(tops[: len(rest)], rest, out=tops[: len(rest)])
+        least = max(least, np.partition(tops, -n)[-n])
+    return None if least == _ANY else np.flatnonzero(logits >= least)
+
+
+def _find(weights: npt.NDArray[np.float64], share: float) -> int:
+    """Return the first place where the sum of ``weights`` up to there reaches ``share``, in (0, 1), of all."""
+    sums = np.add.reduceat(weights, np.arange(0, len(weights), _PART)).cumsum()
+    aim = share * sums[-1]
+    part = int(np.searchsorted(sums, aim))
+    if part:
+        aim -= sums[part - 1]
+    inside = weights[part * _PART : (part + 1) * _PART].cumsum()
+    # Rounding must not lead beyond the last weight that is not 0.
+    return part * _PART + int(np.searchsorted(inside, min(aim, inside[-1])))
 
 
 def _log_sum_exp(logits: Logits) -> float:

@@ -16,12 +16,15 @@ from core.llama.context import Batch, Context, DecodeStatus, EmbeddingBatch
 from core.llama.heads import StateRows
 from core.llama.model import Model
 from core.llama.sampler_chain import Candidates
+from core.sampling.sampler import LARGE_VOCABULARY, UNLIKELY
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.proposer import AcceptanceSample, CostlyProposer, DraftFailed, Evaluated, ProposedToken
 
 # Evidence is the probability that the drafting model gives its own token.
 _EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997])
 _MIDDLES = (0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.965, 0.985, 0.99, 0.995)
+# Few tokens are this part of a vocabulary.
+_FEW = 64
 # Before anything was judged, this share of that probability is expected.
 _TRUST = 0.9
 _N_BINS = len(_MIDDLES)
@@ -39,6 +42,7 @@ class DraftSampler:
         """``n_vocab`` is the size of the target's vocabulary; the drafting model's may differ by padding."""
         self._n_vocab = n_vocab
         self._candidates = Candidates(n_vocab)
+        self._weights = np.empty(n_vocab, np.float32)
 
     def choose(
         self, sequence: Sequence, logits: npt.NDArray[np.float32], position: int, ahead: Series[int] | None = None
@@ -51,21 +55,30 @@ class DraftSampler:
         sampler = sequence.sampler
         if len(logits) != self._n_vocab:
             logits = self._fitted(logits)
-        top = float(logits.max())
+        best = int(logits.argmax())
+        top = logits[best]
         if not math.isfinite(top):
             return None
-        token: int | None
-        if sampler.is_plain_greedy and not sampler.banned:
-            token = int(logits.argmax())
-            chance = 1.0 / float(np.exp(logits - top).sum())
-        else:
-            weights = np.exp(logits - top)
-            token = sampler.guess(logits, position, self._candidates, ahead)
-            if token is None:
-                return None
-            chance = float(weights[token]) / float(weights.sum())
+        is_plain = sampler.is_plain_greedy and not sampler.banned
+        token = best if is_plain else sampler.guess(logits, position, self._candidates, ahead)
+        if token is None:
+            return None
+        chance = math.exp(logits[token] - top) / self._sum(logits, top)
         first_bin = 0 if sampler.params.is_greedy else _N_BINS
         return ProposedToken(token, first_bin + int(np.searchsorted(_EDGES, chance)))
+
+    def _sum(self, logits: npt.NDArray[np.float32], top: np.float32) -> float:
+        """Return the sum of all weights, of which the largest is 1.
+
+        The unlikely tokens of a large vocabulary have hundredths of it at most, and would take most of the time.
+        """
+        if len(logits) >= LARGE_VOCABULARY:
+            is_likely = logits >= top - UNLIKELY
+            # Where many are likely, picking them would take longer.
+            if np.count_nonzero(is_likely) <= len(logits) // _FEW:
+                return float(np.exp(logits[np.flatnonzero(is_likely)] - top).sum())
+        np.subtract(logits, top, out=self._weights)
+        return float(np.exp(self._weights, out=self._weights).sum())
 
     def _fitted(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the logits of exactly the target's vocabulary, which its samplers expect."""

@@ -18,11 +18,13 @@ from core.sampling.sampler import Sampler, gumbel, uniform
 from core.values.errors import BrokenLogits
 from core.values.request import Constraint, SamplingParams
 from tests.support.prompts import EMBER
+from tools.model_factory.gguf_factory import Recipe, cached
 
 Logits = npt.NDArray[np.float32]
 OFF: dict[str, Any] = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "temperature": 1.0}
 LIKELY = (100, 200, 300, 400, 500)
 PROBABILITIES = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
+N_LARGE = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +40,22 @@ def vocab(model: Model) -> Vocab:
     return Vocab(model)
 
 
+class Seen(Candidates):
+    """Counts the tokens that the samplers get to see."""
+
+    n_seen = 0
+
+    def fill(self, tokens: npt.NDArray[np.integer], logits: Logits) -> None:
+        self.n_seen = len(tokens)
+        super().fill(tokens, logits)
+
+
 class Bench:
     """Draws tokens at many positions from fixed logits."""
 
     def __init__(self, model: Model, vocab: Vocab) -> None:
         self._model, self._vocab = model, vocab
-        self.candidates = Candidates(vocab.n_tokens)
+        self.candidates = Seen(vocab.n_tokens)
 
     def sampler(self, seed: int = 1, grammar: GrammarMatcher | None = None, **settings: Any) -> Sampler:
         return Sampler(self._model, self._vocab, SamplingParams(**{**OFF, **settings}), seed, 1024, grammar)
@@ -241,12 +253,99 @@ def test_the_penalties_memory_is_as_long_as_asked(bench: Bench) -> None:
     assert bench.sampler(dry_multiplier=1.0, dry_penalty_last_n=-1).memory_length >= 1 << 20
 
 
-def test_skipping_unlikely_tokens_changes_no_draw(bench: Bench, vocab: Vocab) -> None:
+@pytest.mark.parametrize("limit", [0, 1 << 30], ids=["large", "small"])
+def test_skipping_unlikely_tokens_changes_no_draw(
+    bench: Bench, vocab: Vocab, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr("core.sampling.sampler.LARGE_VOCABULARY", limit)
     logits = np.random.default_rng(5).normal(0, 4, vocab.n_tokens).astype(np.float32)
-    for settings in ({}, {"top_k": 40, "top_p": 0.95}, {"xtc_probability": 0.5}, {"temperature": 1.7}):
+    for settings in (
+        {},
+        {"top_k": 40, "top_p": 0.95},
+        {"top_p": 0.6},
+        {"xtc_probability": 0.5},
+        {"temperature": 1.7},
+    ):
         quick = bench.sampler(min_p=0.01, **settings)
         whole = bench.sampler(min_p=0.01, top_n_sigma=1e6, **settings)  # which keeps all, and looks at all
         assert bench.draw(quick, logits) == bench.draw(whole, logits)
+
+
+@pytest.fixture(scope="module")
+def large() -> Iterator[Bench]:
+    """A vocabulary in which the best are found by groups."""
+    silence_log()
+    made = Model(str(cached(Recipe(n_vocab=N_LARGE))))
+    yield Bench(made, Vocab(made))
+    made.close()
+
+
+def spread_logits(seed: int, spread: float, middle: float = 0.0) -> Logits:
+    return np.random.default_rng(seed).normal(middle, spread, N_LARGE).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("top_k", "settings"),
+    [
+        (40, {}),
+        (1, {}),
+        (300, {"temperature": 2.0}),
+        (40, {"repeat_penalty": 1.3}),
+        (40, {"presence_penalty": 1.5, "frequency_penalty": 0.5}),
+        (5, {"repeat_penalty": 0.5}),
+        (1, {"temperature": 0.0, "repeat_penalty": 1.3}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("middle", [0.0, -30.0])
+def test_of_a_large_vocabulary_the_samplers_see_the_best(
+    large: Bench, top_k: int, settings: dict[str, Any], middle: float
+) -> None:
+    for position in range(60):
+        logits = spread_logits(position, 3.0, middle)
+        sampler = large.sampler(7, top_k=top_k, **settings)
+        params = sampler.params
+        # The best are penalised; others are lifted where a penalty is below 1.
+        used = [*np.argsort(-logits)[:30].tolist(), N_LARGE - 1]
+        for token in used:
+            sampler.accept(token)
+        chosen = sampler.choose(logits.copy(), position, large.candidates)
+        sampler.close()
+
+        values = logits.astype(np.float64)
+        before = values[used]
+        values[used] = np.where(before > 0, before / params.repeat_penalty, before * params.repeat_penalty)
+        values[used] -= params.frequency_penalty + params.presence_penalty
+        best = np.argsort(-values, kind="stable")[:top_k].astype(np.int32)
+        scores = values[best] + params.temperature * gumbel(7, position, best)
+        assert chosen == best[int(scores.argmax())]
+        assert (large.candidates.n_seen < 1_000) == (params.repeat_penalty >= 1.0)
+
+
+@pytest.mark.parametrize("n_allowed", [5_000, N_LARGE])
+@pytest.mark.parametrize("temperature", [1.0, 0.8])
+def test_a_draw_from_many_takes_the_first_that_reaches_its_share(
+    large: Bench, n_allowed: int, temperature: float
+) -> None:
+    sampler = large.sampler(3, temperature=temperature)
+    large.candidates.n_seen = 0
+    for position in range(100):
+        logits = spread_logits(position, float(position % 9))
+        logits[n_allowed:] = -np.inf
+        sums = np.exp((logits.astype(np.float64) - logits.max()) / temperature).cumsum()
+        share = uniform(3, position, 2) * sums[-1]
+        assert sampler.choose(logits, position, large.candidates) == np.searchsorted(sums, share)
+    assert not large.candidates.n_seen, "no sampler is needed"
+    sampler.close()
+
+
+def test_a_large_vocabulary_shows_its_best_log_probabilities(large: Bench) -> None:
+    sampler = large.sampler(logprobs=True, top_logprobs=20)
+    for seed in range(20):
+        logits = spread_logits(seed, 3.0)
+        expected = np.argsort(-logits, kind="stable")[:20].tolist()
+        assert [entry.token for entry in sampler.logprobs(logits, 5).top] == expected
+    sampler.close()
 
 
 @pytest.mark.parametrize("settings", [{}, {"top_k": 3}, {"temperature": 0}, {"logit_bias": ((LIKELY[2], 3.0),)}])

@@ -139,6 +139,29 @@ def test_only_tokens_that_the_target_knows_are_proposed(
     assert guess.token == 77
 
 
+@pytest.mark.parametrize("peak", [8.0, 12.0, 15.0, 20.0, 28.0])
+def test_a_large_vocabulary_has_the_same_evidence_without_its_unlikely_tokens(engine: Engine, peak: float) -> None:
+    asking = sequence(engine, GREEDY)
+    whole, large = DraftSampler(60_000), DraftSampler(100_000)
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        logits = generator.normal(0, 2.5, 60_000).astype(np.float32)
+        logits[:9] = peak - generator.exponential(3.0, 9)
+        # The tokens that are missing count as impossible, so the probabilities are those of the smaller vocabulary.
+        assert large.choose(asking, logits, 3) == whole.choose(asking, logits, 3)
+    engine.cancel("only")
+    engine.step()
+
+
+def test_a_draft_leaves_the_logits_as_they_are(engine: Engine) -> None:
+    asking = sequence(engine, SAMPLINGS["bias"])
+    logits = np.zeros(4096, np.float32)
+    assert DraftSampler(4096).choose(asking, logits, 3) is not None
+    assert not logits.any()
+    engine.cancel("only")
+    engine.step()
+
+
 def test_numbers_that_are_none_propose_nothing(engine: Engine) -> None:
     asking = sequence(engine, SAMPLINGS["greedy"])
     logits = np.full(4096, np.nan, np.float32)
