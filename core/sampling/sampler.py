@@ -316,8 +316,9 @@ class Sampler:
         order = np.argsort(-values, kind="stable")
         weights = np.exp(values[order] - values[order[0]])
         above = int(np.count_nonzero(weights / weights.sum() >= self.params.xtc_threshold))
-        dropped = order[: max(above - 1, 0)]
-        return np.delete(tokens, dropped), np.delete(logits, dropped)
+        kept = np.ones(len(tokens), np.bool_)
+        kept[order[: max(above - 1, 0)]] = False
+        return tokens[kept], logits[kept]
 
     def _choose_mirostat(self, tokens: Tokens, logits: Logits, position: int, stream: int) -> int:
         """Mirostat 2 (Basu et al., arXiv 2007.14966; ``llama_sampler_mirostat_v2_apply``)."""
