@@ -12,6 +12,7 @@ from core.llama import build, devices
 from core.llama.model import Model
 from core.values.engine_options import Device
 from core.values.errors import llama_error_in
+from tests.support.prompts import EMBER
 
 
 @pytest.mark.parametrize(("free", "decodes"), [(4 << 30, [0, -1]), (1 << 20, [0])])
@@ -32,11 +33,12 @@ def test_a_decode_is_tried_on_the_processor_and_on_a_gpu_with_room(
 
 
 STEP_WITHOUT_ROWS = """
+import sys
 from core.llama.context import Batch, Context, ContextOptions
 from core.llama.library import log_errors
 from core.llama.model import Model
 log_errors()
-context = Context(Model("models/starter/ember-q8_0.gguf"), ContextOptions(
+context = Context(Model(sys.argv[1]), ContextOptions(
     n_cells=256, n_sequences=1, n_outputs=1, n_batch=32, n_ubatch=32, n_threads=1
 ))
 print(context.decode(Batch(32)).name)
@@ -44,8 +46,9 @@ print(context.decode(Batch(32)).name)
 
 
 def test_an_error_is_the_only_thing_that_a_step_logs() -> None:
-    done = subprocess.run([sys.executable, "-c", STEP_WITHOUT_ROWS], capture_output=True, text=True, check=True)
-    assert done.stdout == "INVALID_BATCH\n"
+    command = [sys.executable, "-c", STEP_WITHOUT_ROWS, str(EMBER)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "INVALID_BATCH\n", done.stderr
     assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["llama.cpp error"] * 2
     assert llama_error_in(done.stderr) == "decode: n_tokens == 0"
 
