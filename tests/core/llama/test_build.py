@@ -50,6 +50,11 @@ def test_an_error_is_the_only_thing_that_a_step_logs() -> None:
     assert llama_error_in(done.stderr) == "decode: n_tokens == 0"
 
 
+def test_a_warning_of_python_is_no_error_of_llama_cpp() -> None:
+    log = "ggml.c:1: GGML_ASSERT(n > 0) failed\n/x/sampler.py:301: RuntimeWarning: overflow encountered in divide\n"
+    assert llama_error_in(log) == "GGML_ASSERT(n > 0) failed"
+
+
 def test_what_a_gpu_says_before_it_aborts_the_self_test_is_told() -> None:
     logged = "CUDA error: no kernel image is available for execution on the device"
     errors = f"llama.cpp error: {logged}\nllama.cpp error:   cudaGetLastError()\nggml-cuda.cu:109: CUDA error\n"
