@@ -14,9 +14,9 @@ from core.values.engine_options import Device
 from core.values.errors import llama_error_in
 
 
-@pytest.mark.parametrize(("free", "decodes"), [(4 << 30, [0, -1]), (1 << 20, [0])])
-def test_a_decode_is_tried_on_the_processor_and_on_a_gpu_with_room(
-    monkeypatch: pytest.MonkeyPatch, free: int, decodes: list[int]
+@pytest.mark.parametrize(("free", "decodes"), [((4 << 30,), [0, -1]), ((1 << 20,), [0]), ((4 << 30, 1 << 20), [0])])
+def test_a_decode_is_tried_on_the_processor_and_on_gpus_with_room(
+    monkeypatch: pytest.MonkeyPatch, free: tuple[int, ...], decodes: list[int]
 ) -> None:
     tried: list[int] = []
     load = Model.__init__
@@ -26,7 +26,8 @@ def test_a_decode_is_tried_on_the_processor_and_on_a_gpu_with_room(
         load(self, path, options, n_gpu_layers=n_gpu_layers, **others)
 
     monkeypatch.setattr(Model, "__init__", noted)
-    monkeypatch.setattr(devices, "list_devices", lambda: (Device("CUDA0", "a GPU", "gpu", free=free),))
+    gpus = [Device(f"CUDA{index}", "a GPU", "gpu", free=n_bytes) for index, n_bytes in enumerate(free)]
+    monkeypatch.setattr(devices, "list_devices", lambda: gpus)
     build.check_decode()
     assert tried == decodes
 
