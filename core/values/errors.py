@@ -125,9 +125,10 @@ class EngineUnavailable(SlipstreamError):
 # What the engine's log has before an error of llama.cpp. A load logs all lines, as they are.
 LLAMA_ERROR = "llama.cpp error: "
 # Also the line that ggml aborts with, unless it only repeats that there was an error. Lines with more blanks say where
-# it was, and llama_decode's that another line was logged.
+# it was, and llama_decode's that another line was logged. Python's warnings look like ggml's lines.
 _SAID = re.compile(
-    rf"^(?:{re.escape(LLAMA_ERROR)}(?=\S)(?!llama_decode:)|(?=\w+ error: )|\S+\.\w+:\d+: (?!\w+ error$))(.{{1,200}})",
+    rf"^(?:{re.escape(LLAMA_ERROR)}(?=\S)(?!llama_decode:)|(?=\w+ error: )|\S+\.(?!py:)\w+:\d+: (?!\w+ error$))"
+    r"(.{1,200})",
     re.MULTILINE,
 )
 

@@ -15,9 +15,9 @@ from core.values.errors import llama_error_in
 from tests.support.prompts import EMBER
 
 
-@pytest.mark.parametrize(("free", "decodes"), [(4 << 30, [0, -1]), (1 << 20, [0])])
-def test_a_decode_is_tried_on_the_processor_and_on_a_gpu_with_room(
-    monkeypatch: pytest.MonkeyPatch, free: int, decodes: list[int]
+@pytest.mark.parametrize(("free", "decodes"), [((4 << 30,), [0, -1]), ((1 << 20,), [0]), ((4 << 30, 1 << 20), [0])])
+def test_a_decode_is_tried_on_the_processor_and_on_gpus_with_room(
+    monkeypatch: pytest.MonkeyPatch, free: tuple[int, ...], decodes: list[int]
 ) -> None:
     tried: list[int] = []
     load = Model.__init__
@@ -27,7 +27,8 @@ def test_a_decode_is_tried_on_the_processor_and_on_a_gpu_with_room(
         load(self, path, options, n_gpu_layers=n_gpu_layers, **others)
 
     monkeypatch.setattr(Model, "__init__", noted)
-    monkeypatch.setattr(devices, "list_devices", lambda: (Device("CUDA0", "a GPU", "gpu", free=free),))
+    gpus = [Device(f"CUDA{index}", "a GPU", "gpu", free=n_bytes) for index, n_bytes in enumerate(free)]
+    monkeypatch.setattr(devices, "list_devices", lambda: gpus)
     build.check_decode()
     assert tried == decodes
 
@@ -51,6 +52,11 @@ def test_an_error_is_the_only_thing_that_a_step_logs() -> None:
     assert done.stdout == "INVALID_BATCH\n", done.stderr
     assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["llama.cpp error"] * 2
     assert llama_error_in(done.stderr) == "decode: n_tokens == 0"
+
+
+def test_a_warning_of_python_is_no_error_of_llama_cpp() -> None:
+    log = "ggml.c:1: GGML_ASSERT(n > 0) failed\n/x/sampler.py:301: RuntimeWarning: overflow encountered in divide\n"
+    assert llama_error_in(log) == "GGML_ASSERT(n > 0) failed"
 
 
 def test_what_a_gpu_says_before_it_aborts_the_self_test_is_told() -> None:

@@ -43,16 +43,35 @@ def write_in_turns() -> None:
         decode(context, (0, 70))
 
 
-def test_texts_that_are_written_in_turns_have_their_cells_in_blocks():
-    program = "from tests.core.llama.test_cells_in_blocks import write_in_turns; write_in_turns()"
-    # llama.cpp prints which text has each cell, 256 in a line.
+def write_after_a_long_text() -> None:
+    """Write a short text in place of a long one. Runs in a process of its own."""
+    with closing(Model(str(EMBER))) as model, closing(open_context(model)) as context:
+        for position in range(N_CELLS - BLOCK):
+            decode(context, (0, position))
+        context.remove(0, 0)
+        decode(context, (0, 0))
+        decode(context, (0, 1))
+
+
+def cells_after(function: str) -> str:
+    """Return which text has each cell when a function of this module decodes its last batch."""
+    program = f"from tests.core.llama.test_cells_in_blocks import {function}; {function}()"
+    # llama.cpp prints it, 256 in a line.
     environment = {**os.environ, "LLAMA_KV_CACHE_DEBUG": "3"}
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
     lines = re.findall(r"^([.M\d]{256}) \*$", done.stderr, re.MULTILINE)
-    cells = "".join(lines[-N_CELLS // 256 :])
-    runs = [(text, len(list(run))) for text, run in groupby(cells)]
+    return "".join(lines[-N_CELLS // 256 :])
+
+
+def test_a_text_in_place_of_a_longer_one_has_the_first_cells():
+    # Attention on a GPU goes over all cells up to the last one in use.
+    assert cells_after("write_after_a_long_text").startswith("0.")
+
+
+def test_texts_that_are_written_in_turns_have_their_cells_in_blocks():
+    runs = [(text, len(list(run))) for text, run in groupby(cells_after("write_in_turns"))]
     for text in "012":
         assert [length for owner, length in runs if owner == text] == [BLOCK, BLOCK, 70 - 2 * BLOCK]
     # Drafts that reached into the next block leave the end of the one before free.
