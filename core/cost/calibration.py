@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 _WIDTHS = (1, 4, 2, 8, 16, 3, 6, 12, 64, 5, 9, 32, 24, 128)
 _BUDGET_SECONDS = 0.3
 # The first step of a width builds its graph, which takes a millisecond or two. Where steps are shorter than _SHORT_STEP
-# (seconds), drafts save less than that, so the graphs of the usual draft widths are built in advance. On a GPU always:
+# (seconds), drafts save less than that, so the graphs of the usual draft widths are built in advance. On a GPU too:
 # CUDA starts kernels one by one until it records a graph, which it does in the third step that is like the one before
 # (ggml_backend_cuda_graph_compute), and first drafts would look as if they did not pay.
 _SHORT_STEP, _USUAL_WIDTHS = 0.002, range(2, 8)
