@@ -258,9 +258,10 @@ class DownloadQueue:
     def _saved(self) -> list[tuple[DownloadRequest, tuple[str, ...], bool]]:
         """The requests that were saved, each with its files and whether the user had paused it."""
         found: dict[DownloadRequest, tuple[DownloadRequest, tuple[str, ...], bool]] = {}
-        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+        with suppress(OSError):
             for one in self._file.take_over():
-                request = value_of(DownloadRequest, one)
-                files = tuple(map(str, one.get("files", ())))
-                found.setdefault(request, (request, files, one.get("is_paused", True)))
+                with suppress(ValueError, TypeError, KeyError, AttributeError):  # of another version, perhaps
+                    request = value_of(DownloadRequest, one)
+                    files = tuple(map(str, one.get("files", ())))
+                    found.setdefault(request, (request, files, one.get("is_paused", True)))
         return list(found.values())

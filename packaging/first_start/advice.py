@@ -71,7 +71,7 @@ def advise_on_refusal(error: OSError, root: Path) -> str:
     place = venv / str(error.filename or "")
     if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or root not in place.parents:
         return ""
-    while not place.exists():
+    while not os.path.exists(place):  # a Path raises where a folder lets nobody look into it
         place = place.parent
     said = f"The set-up cannot write to {place}: {error.strerror}."
     # Whoever may write to a folder may rename what is in it, also what belongs to somebody else.

@@ -320,6 +320,12 @@ def test_packages_of_somebody_else_are_told_with_what_to_type():
             shutil.rmtree(package)
         package.chmod(0o755)
         assert f"mv {home}/clone/.venv {home}/clone/.venv-old" in advise_on_refusal(refused.value, home / "clone")
+        venv = home / "clone" / ".venv"
+        venv.chmod(0)
+        with pytest.raises(PermissionError) as refused:
+            (venv / "bin" / "python").stat()
+        assert f"mv {venv} {venv}-old" in advise_on_refusal(refused.value, home / "clone")
+        venv.chmod(0o755)
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(project, monkeypatch, capsys):

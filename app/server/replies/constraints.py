@@ -23,8 +23,12 @@ NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalPrope
 # tools of MCP servers come by the dozen, and one of them would make all calls impossible.
 LOOSE: dict[str, JsonSchema] = {"lenient": True, "coerce_one_of": True}
 _OPTIONS = "x-guidance"
-# Where a schema says what an object has; and where values stand that are no schemas.
-_LISTING = ("properties", "allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas", "unevaluatedProperties")
+# Where a schema says what an object has; where schemas stand by names, which may be any; and where values stand that
+# are no schemas.
+_LISTING = (
+    "properties", "allOf", "anyOf", "oneOf", "$ref", "if", "dependencies", "dependentSchemas", "unevaluatedProperties",
+)  # fmt: skip
+_BY_NAME = ("properties", "patternProperties", "dependencies", "dependentSchemas", "definitions", "$defs")
 _VALUES = ("const", "enum", "default", "examples")
 _MOST_SHOWN = 60  # characters of a pattern in an error
 # A grammar in Lark may have the sign in a text.
@@ -103,26 +107,33 @@ def loose(schema: JsonSchema) -> JsonSchema:
     return schema | {_OPTIONS: LOOSE}
 
 
-def _is_split(part: Any) -> bool:
+def _is_split(part: Any, *, is_schema: bool = True) -> bool:
     """Return whether what an object has may be listed in several places: then none of them is the whole."""
     if isinstance(part, list):
         return any(map(_is_split, part))
     if not isinstance(part, dict):
         return False
+    if not is_schema:
+        return any(map(_is_split, part.values()))
     several = part.get("allOf")
     return (
         sum(name in part for name in _LISTING) > 1
         or (isinstance(several, list) and len(several) > 1)
-        or any(map(_is_split, part.values()))
+        or any(_is_split(value, is_schema=name not in _BY_NAME) for name, value in part.items())
     )
 
 
-def _closed(part: Any) -> Any:
+def _closed(part: Any, *, is_schema: bool = True) -> Any:
     if isinstance(part, list):
         return [_closed(entry) for entry in part]
     if not isinstance(part, dict):
         return part
-    found = {name: value if name in _VALUES else _closed(value) for name, value in part.items()}
+    if not is_schema:
+        return {name: _closed(value) for name, value in part.items()}
+    found = {
+        name: value if name in _VALUES else _closed(value, is_schema=name not in _BY_NAME)
+        for name, value in part.items()
+    }
     kind, properties, required = (found.get(name) for name in ("type", "properties", "required"))
     is_object = kind == "object" or (isinstance(kind, list) and "object" in kind)
     if not is_object or not isinstance(properties, dict) or "minProperties" in found:

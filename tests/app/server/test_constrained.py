@@ -167,6 +167,7 @@ OPEN = {"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"]}
         (OPEN | {"required": ["n", "m"]}, False),
         ({"allOf": [OPEN, {"type": "object", "properties": {"m": {"enum": [1]}}}]}, False),
         (OPEN | {"anyOf": [{"properties": {"m": {}}}]}, False),
+        (OPEN | {"dependencies": {"n": {"properties": {"m": {}}}}}, False),
     ],
 )
 def test_an_object_that_is_not_strict_has_the_properties_that_are_listed(server, schema, is_closed):
@@ -179,6 +180,14 @@ def test_an_object_that_is_not_strict_has_the_properties_that_are_listed(server,
         if choice.finish_reason == "stop" and is_closed:
             assert set(json.loads(choice.message.content) or ()) <= {"n"}
     assert any(choice.finish_reason == "stop" for choice in more.choices) or not is_closed
+
+
+def test_properties_that_are_named_as_parts_of_a_schema_are_still_properties():
+    closed = OPEN | {"additionalProperties": False}
+    for names in (("type", "properties", "required"), ("enum", "default"), ("properties", "if", "allOf", "$ref")):
+        schema = {"type": "object", "properties": dict.fromkeys(names, OPEN)}
+        assert loose(schema)["properties"] == dict.fromkeys(names, closed)
+        assert loose({"$ref": "#/$defs/if", "$defs": schema["properties"]})["$defs"] == dict.fromkeys(names, closed)
 
 
 @pytest.mark.parametrize("stream", [False, True])

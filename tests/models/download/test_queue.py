@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
+from dataclasses import asdict
 
 import pytest
 
@@ -213,6 +215,14 @@ def test_a_damaged_list_is_an_empty_one(open_queue, tmp_path):
     file.parent.mkdir(parents=True)
     file.write_text('[{"repo": 1}]')
     assert open_queue().jobs == ()
+
+
+def test_an_entry_that_cannot_be_read_takes_no_other_with_it(open_queue, tmp_path):
+    folder = tmp_path / "models" / ".partial"
+    folder.mkdir(parents=True)
+    (folder / "queue.json").write_text('[{"repo": 1}, 5]')
+    (folder / "queue-2.json").write_text(json.dumps([asdict(request("one"))]))
+    assert [job.request for job in open_queue().jobs] == [request("one")]
 
 
 def test_speed_and_eta():

@@ -352,17 +352,17 @@ def test_images_of_a_tool_are_shown_with_its_result_and_kept(
     file = io.BytesIO()
     Image.new("RGB", (WIDEST + 100, 50), "orange").save(file, "PNG")
     fox = base64.b64encode(file.getvalue()).decode()
-    images = [fox, base64.b64encode(b"%!PS-Adobe-3.0 EPSF-3.0").decode(), "abc", fox]
+    images = [fox, base64.b64encode(b"%!PS-Adobe-3.0 EPSF-3.0").decode(), "abc", "é", fox]
     server.calls = [[("animals_draw", json.dumps({"images": images}))]]
     ask(window, "Draw a fox")
     qtbot.waitUntil(lambda: bool(reply(window).content) and not window.desk.current.is_running)
     (call,) = reply(window).calls
-    assert [one.name for one in call.images] == ["Image 1", "Image 4"]
+    assert [one.name for one in call.images] == ["Image 1", "Image 5"]
     told = server.requests[-1]["messages"][-1]["content"].splitlines()
     assert told[:2] == ["Drawn.", "[Image 1 is shown to the user]"]
     assert told[2:] == [
         "Image 2 is damaged, or is an image of a kind that is not known.", "Image 3 is damaged.",
-        "[Image 4 is shown to the user]",
+        "Image 4 is damaged.", "[Image 5 is shown to the user]",
     ]  # fmt: skip
     row = reply_view(window).calls.rows[call.id]
     row.head.click()

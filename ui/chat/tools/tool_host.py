@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import json
 import os
 import shlex
@@ -165,7 +164,7 @@ def _taken(name: str, data: str, images: list[Attachment]) -> str:
         images.append(image_of(name, base64.b64decode(data)))
     except Unreadable as problem:
         return str(problem)
-    except binascii.Error:
+    except ValueError:
         return tr("{name} is damaged.", name=name)
     return tr("[{name} is shown to the user]", name=name)
 
