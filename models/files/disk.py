@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -76,14 +77,19 @@ def backup_of(path: Path) -> Path:
 
 
 def back_up_database(database: sqlite3.Connection, path: Path) -> None:
-    """Copy the SQLite file at ``path`` that is open as ``database``. Raises OSError and sqlite3.Error."""
+    """Copy the SQLite file at ``path`` that is open as ``database``. Raises OSError and sqlite3.Error.
+
+    Only its owner may read the copy. Two programs may do this at once.
+    """
     kept = backup_of(path)
-    fresh = kept.with_name(f"{kept.name}.new")
-    fresh.unlink(missing_ok=True)  # of a program that was ended in the middle of this
-    os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, path.stat().st_mode & 0o777))
-    with closing(sqlite3.connect(fresh)) as copy:
-        database.backup(copy)
-    fresh.replace(kept)
+    handle, name = tempfile.mkstemp(".new", f"{kept.name}.", kept.parent)
+    os.close(handle)
+    try:
+        with closing(sqlite3.connect(name)) as copy:
+            database.backup(copy)
+        os.replace(name, kept)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def check_space(folder: Path, n_missing: int, reserve: int) -> None:

@@ -189,14 +189,7 @@ def test_of_several_keys_without_a_name_each_is_a_client_and_the_users_own_progr
 def test_responses_from_before_are_the_owners_and_a_copy_is_kept_as_long_as_they_are(tmp_path):
     file = tmp_path / "responses.sqlite"
     old = StoredResponse({"id": "resp_1", "output": []}, [], made_by=None)
-    with closing(sqlite3.connect(file)) as before, before:
-        before.execute(
-            "CREATE TABLE responses (id TEXT PRIMARY KEY, created REAL NOT NULL, previous TEXT, "
-            "input TEXT NOT NULL, response TEXT NOT NULL) WITHOUT ROWID"
-        )
-        row = ("resp_1", time.time(), None, "[]", json.dumps(old.response))
-        before.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", row)
-    file.chmod(0o600)
+    row = store_before(file, old)
     new = StoredResponse({"id": "resp_2", "output": []}, [], "resp_1", made_by="laptop")
     with closing(ResponseStore(file)) as store, closing(ResponseStore(file)) as another:
         assert store.get("resp_1") == old
@@ -214,6 +207,29 @@ def test_responses_from_before_are_the_owners_and_a_copy_is_kept_as_long_as_they
         aged(copy)
         assert store.put(StoredResponse({"id": "resp_4", "output": []}, []))
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_two_servers_may_begin_with_responses_from_before_at_once(tmp_path):
+    old = StoredResponse({"id": "resp_1", "output": [], "text": "x" * 1_000_000}, [], made_by=None)
+    for place in range(10):
+        file = tmp_path / f"{place}.sqlite"
+        store_before(file, old)
+        with closing(ResponseStore(file)) as one, closing(ResponseStore(file)) as two, ThreadPoolExecutor() as pool:
+            assert list(pool.map(lambda store: store.get("resp_1"), (one, two))) == [old, old]
+    assert not list(tmp_path.glob("*.new"))
+
+
+def store_before(file: Path, response: StoredResponse) -> tuple[object, ...]:
+    """Store a response as a version before this one did; return its row."""
+    row = (response.response["id"], time.time(), None, "[]", json.dumps(response.response))
+    with closing(sqlite3.connect(file)) as before, before:
+        before.execute(
+            "CREATE TABLE responses (id TEXT PRIMARY KEY, created REAL NOT NULL, previous TEXT, "
+            "input TEXT NOT NULL, response TEXT NOT NULL) WITHOUT ROWID"
+        )
+        before.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", row)
+    file.chmod(0o600)
+    return row
 
 
 def aged(copy: Path) -> None:
