@@ -324,7 +324,7 @@ def test_a_build_may_start_its_programs_also_where_the_temporary_folder_forbids_
     program = "import os, pathlib, subprocess, tempfile\nmade = pathlib.Path(tempfile.gettempdir(), 'cmake')\n"
     program += "made.write_text('#!/bin/sh\\n')\nmade.chmod(0o755)\nsubprocess.run([made], check=True)\n"
     python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\ntouch {tmp_path}/work/built.whl\nexec {sys.executable} {tmp_path}/pip.py\n")
+    python.write_text(f"#!/bin/sh\ntouch {tmp_path}/wheels/built.whl\nexec {sys.executable} {tmp_path}/pip.py\n")
     python.chmod(0o755)
     (tmp_path / "pip.py").write_text(program)
     build = WheelBuild(python, "1.0", tmp_path / "constraints.txt", plan_build(PC, Amx.ABSENT))
@@ -332,5 +332,5 @@ def test_a_build_may_start_its_programs_also_where_the_temporary_folder_forbids_
         remount(disk, "noexec")
         monkeypatch.setattr(tempfile, "tempdir", str(disk))
         environment = {**os.environ, "TMPDIR": str(disk)}
-        assert build.run(tmp_path / "work", environment, log, lambda *_: None) == tmp_path / "work" / "built.whl"
-    assert os.listdir(tmp_path / "work") == ["built.whl"]
+        assert build.run(tmp_path / "wheels", environment, log, lambda *_: None) == tmp_path / "wheels" / "built.whl"
+    assert os.listdir(tmp_path / "wheels") == ["built.whl"]
