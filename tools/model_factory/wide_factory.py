@@ -9,7 +9,6 @@ import functools
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import gguf
 import numpy as np
@@ -73,7 +72,7 @@ def make_wide(path: Path, shape: WideShape) -> Path:
     width = int(own["output_norm.weight"].shape[0])
     tensors = [
         _norm("output_norm.weight", own["output_norm.weight"], width, shape),
-        _matrix("token_embd.weight", own["token_embd.weight"], (shape.n_embd, shape.n_vocab)),
+        _matrix("token_embd.weight", own["token_embd.weight"], (shape.n_embd, shape.n_vocab), shape),
     ]
     n_own = sum(bool(re.fullmatch(r"blk\.\d+\.attn_q\.weight", name)) for name in own)
     for layer in range(shape.n_layers):
@@ -85,7 +84,7 @@ def make_wide(path: Path, shape: WideShape) -> Path:
             elif layer >= n_own and part in ("attn_output", "ffn_down"):
                 tensors.append(_silent(name, size))
             else:
-                tensors.append(_matrix(name, tensor, size, part, shape))
+                tensors.append(_matrix(name, tensor, size, shape))
     return write(path, _metadata(shape, width), tensors)
 
 
@@ -112,27 +111,23 @@ def _norm(name: str, tensor: gguf.ReaderTensor, width: int, shape: WideShape) ->
     return Tensor(name, gguf.GGMLQuantizationType.F32, (shape.n_embd,), lambda: weights)
 
 
-def _matrix(
-    name: str, tensor: gguf.ReaderTensor, size: tuple[int, int], part: str = "", shape: WideShape | None = None
-) -> Tensor:
-    n_columns, n_rows = size
+def _matrix(name: str, tensor: gguf.ReaderTensor, size: tuple[int, int], shape: WideShape) -> Tensor:
+    (n_columns, n_rows), part = size, name.split(".")[-2]
 
     def data() -> np.ndarray:
         own = gguf.quants.quantize(gguf.quants.dequantize(tensor.data, tensor.tensor_type), _TYPE)
         own = own.reshape(len(own), -1, _BLOCK_BYTES)
         blocks = np.zeros((n_rows, n_columns // _BLOCK, _BLOCK_BYTES), np.uint8)
         if part == "attn_output":
-            assert shape is not None
             # Heads that share keys and values with Ember's own say something too: nothing may listen to them.
             for place, column in _heads(own.shape[1] * _BLOCK // _HEAD_SIZE, shape, _BLOCK):
                 blocks[: len(own), column] = own[:, place]
         elif part == "attn_q":
-            assert shape is not None
             _fill(blocks[:, own.shape[1] :])
             for place, row in _heads(len(own) // _HEAD_SIZE, shape, 1):
                 blocks[row, : own.shape[1]] = own[place]
         else:
-            if name != "token_embd.weight":
+            if part != "token_embd":
                 _fill(blocks[:, own.shape[1] :])
             blocks[: len(own), : own.shape[1]] = own
         return blocks
@@ -143,13 +138,9 @@ def _matrix(
 def _heads(n_heads: int, shape: WideShape, unit: int) -> list[tuple[slice, slice]]:
     """Return where the values of each head of the source are, and where they go, in blocks of ``unit`` values."""
     n, group = _HEAD_SIZE // unit, shape.n_heads // shape.n_kv_heads
-    own_group = n_heads // int(_value(shape.source, "llama.attention.head_count_kv"))
+    own_group = n_heads // int(reader_of(shape.source).fields["llama.attention.head_count_kv"].contents())
     places = [head // own_group * group + head % own_group for head in range(n_heads)]
     return [(slice(head * n, head * n + n), slice(to * n, to * n + n)) for head, to in enumerate(places)]
-
-
-def _value(source: Path, key: str) -> Any:
-    return next(entry.value for entry in metadata_of(source) if entry.key == key)
 
 
 def _silent(name: str, size: tuple[int, int]) -> Tensor:
@@ -173,19 +164,16 @@ def _noise() -> np.ndarray:
 
 
 def _metadata(shape: WideShape, width: int) -> list[MetadataEntry]:
-    changed = {
+    entries = metadata_of(shape.source, shape.n_vocab)
+    values = {entry.key: entry.value for entry in entries}
+    epsilon = "llama.attention.layer_norm_rms_epsilon"
+    values |= {
         "general.file_type": 2,
         "llama.embedding_length": shape.n_embd,
         "llama.block_count": shape.n_layers,
         "llama.feed_forward_length": shape.n_ff,
         "llama.attention.head_count": shape.n_heads,
         "llama.attention.head_count_kv": shape.n_kv_heads,
+        epsilon: values[epsilon] * width / shape.n_embd,
     }
-    entries = metadata_of(shape.source, shape.n_vocab)
-    epsilon = "llama.attention.layer_norm_rms_epsilon"
-    return [
-        replace(entry, value=entry.value * width / shape.n_embd)
-        if entry.key == epsilon
-        else replace(entry, value=changed.get(entry.key, entry.value))
-        for entry in entries
-    ]
+    return [replace(entry, value=values[entry.key]) for entry in entries]
