@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,7 @@ from app.settings.server_settings import ServerSettings, names_this_machine
 from core.process.supervisor import Supervisor
 from core.values.errors import BadOption
 from core.values.messages import EnginePhase
-from models.files.disk import held_lock
+from models.files.disk import held_lock, numbered
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -214,7 +213,7 @@ def _follow_stdin() -> None:
 
 def _own_log() -> tuple[Path, FileLock]:
     """Return a log that no other server of this user writes, which would move it away, and its lock."""
-    paths = (log_folder() / ("server.log" if number == 1 else f"server-{number}.log") for number in count(1))
+    paths = numbered(log_folder() / "server.log")
     return next((path, lock) for path in paths if (lock := held_lock(path.with_suffix(".lock"))) is not None)
 
 

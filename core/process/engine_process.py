@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 import queue
@@ -18,6 +17,7 @@ from pathlib import Path
 from core.process.child_process import PipeClosed, start_module
 from core.values.errors import llama_error_in
 from core.values.messages import Command
+from models.files.disk import numbered
 from models.formatting.system_error import system_reason
 
 _log = logging.getLogger(__name__)
@@ -127,8 +127,7 @@ def _open_log(folder: Path) -> BufferedWriter | None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for number in itertools.count(1):
-            path = folder / ("engine.log" if number == 1 else f"engine-{number}.log")
+        for path in numbered(folder / "engine.log"):
             for _ in range(2):
                 log = path.open("ab")
                 if not _lock(log):

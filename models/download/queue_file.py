@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from models.files.disk import held_lock, read_json, write_whole
+from models.files.disk import held_lock, numbered, read_json, write_whole
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -50,8 +49,7 @@ class QueueFile:
     def write(self, entries: list[Any]) -> None:
         """Replace the entries; raises OSError."""
         if self._path is None:
-            names = ("queue.json" if number == 1 else f"queue-{number}.json" for number in count(1))
-            for path in (self._folder / name for name in names):
+            for path in numbered(self._folder / "queue.json"):
                 # One that is there and that nobody has was left since this process began.
                 if not path.exists() and (lock := held_lock(path.with_suffix(".lock"))) is not None:
                     self._path, self._lock = path, lock

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from models.formatting.json_values import value_of
 from models.formatting.system_error import system_reason
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from filelock import FileLock
 
 # Seconds between two tries to get a lock.
@@ -81,6 +83,8 @@ def back_up_database(database: sqlite3.Connection, path: Path) -> None:
 
     Only its owner may read the copy. Two programs may do this at once.
     """
+    import sqlite3  # most processes have no database
+
     kept = backup_of(path)
     handle, name = tempfile.mkstemp(".new", f"{kept.name}.", kept.parent)
     os.close(handle)
@@ -98,6 +102,13 @@ def check_space(folder: Path, n_missing: int, reserve: int) -> None:
     free = shutil.disk_usage(existing).free
     if n_missing and n_missing + reserve > free:
         raise NoSpace(folder, n_missing + reserve, free)
+
+
+def numbered(path: Path) -> Iterator[Path]:
+    """Yield ``path`` and the names after it: ``server.log``, ``server-2.log``, and so on."""
+    yield path
+    for number in count(2):
+        yield path.with_stem(f"{path.stem}-{number}")
 
 
 def held_lock(path: Path) -> FileLock | None:
