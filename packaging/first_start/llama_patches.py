@@ -18,11 +18,11 @@ PATCHES = Path(__file__).with_name("patches")
 _HEADERS = Path("ggml/src/ggml-cpu")
 # In a folder that has the patches.
 _STAMP = "slipstream-patches.txt"
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 
 class PatchError(Exception):
-    """A patch does not belong to these sources."""
+    """A patch does not belong to these sources, or was changed by hand and is none any more."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,10 @@ def patch_files() -> list[Path]:
 
 
 def read_patch(text: str) -> Iterator[tuple[str, list[Hunk]]]:
-    """Yield the files of a unified diff by path, with their hunks; what comes before the first file is a message."""
+    """Yield the files of a unified diff by path, with their hunks; what comes before the first file is a message.
+
+    Raises PatchError where a hunk has not the lines that its head counts: git and patch would refuse it.
+    """
     for part in re.split(r"^--- a/", text, flags=re.MULTILINE)[1:]:
         lines = _split(part)
         hunks: list[Hunk] = []
@@ -51,6 +54,8 @@ def read_patch(text: str) -> Iterator[tuple[str, list[Hunk]]]:
             end = next((n for n, other in enumerate(body) if other[0] not in " +-"), len(body))
             old = tuple(other[1:] for other in body[:end] if other[0] != "+")
             new = tuple(other[1:] for other in body[:end] if other[0] != "-")
+            if (len(old), len(new)) != (int(head[2] or 1), int(head[3] or 1)):
+                raise PatchError(f"the patch has other lines than it counts: {line.strip()}")
             hunks.append(Hunk(int(head[1]) - 1, old, new))
         yield lines[0].strip(), hunks
 

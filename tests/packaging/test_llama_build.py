@@ -289,6 +289,11 @@ def test_lines_that_have_moved_are_found(sources: Path) -> None:
     assert (sources / "one.c").read_text() == "new\nnew\na\nb\nC\nC\nD\n"
 
 
+def test_a_hunk_has_the_lines_that_its_head_counts() -> None:
+    with pytest.raises(PatchError, match=r"@@ -2,3 \+2,3 @@"):
+        list(read_patch(TWO_FILES.replace("+2,4", "+2,3")))
+
+
 @pytest.mark.parametrize("content", ["a\nb\nother\nd\n", "", None])
 def test_where_one_file_is_another_nothing_is_changed(sources: Path, content: str | None) -> None:
     two = sources / "deep" / "two.c"
