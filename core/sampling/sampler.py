@@ -76,7 +76,7 @@ def gumbel(seed: int, position: int, tokens: Tokens) -> npt.NDArray[np.float64]:
 _GUMBEL_LIMIT = 4096
 # Tokens this far (in log probability) below the best are less than a ten-millionth as likely. Where min-p cuts far
 # above that, dropping them first changes nothing, and the samplers see a small part of the vocabulary.
-UNLIKELY = 16.2
+_UNLIKELY = 16.2
 # A min-p of less would keep tokens that are that unlikely.
 _SMALLEST_MIN_P = 1e-6
 # Room for rounding at the edge of min-p.
@@ -125,7 +125,7 @@ class Sampler:
         )
         # How far below the best a token can survive. Top-p counts what min-p cuts afterwards.
         can_cut_at_min_p = self._can_skip_unlikely and params.top_p >= 1.0
-        self._depth = min(UNLIKELY, _SLACK - math.log(params.min_p)) if can_cut_at_min_p else UNLIKELY
+        self._depth = min(_UNLIKELY, _SLACK - math.log(params.min_p)) if can_cut_at_min_p else _UNLIKELY
         self._n_enough = self._enough()
         self._takes_best = params.is_greedy and self._chain.is_empty
         # The choice is the arg-max of the raw logits unless that token is banned, so many rows can be done at once.
@@ -360,13 +360,18 @@ def _most_likely(logits: Logits, n: int, least: np.float32) -> npt.NDArray[np.in
     ``n`` 0 stands for all tokens. None if nothing is left out.
     """
     if 0 < n <= min(_GROUPS, len(logits)) // 2:
-        tops = logits
-        if len(logits) >= 2 * _GROUPS:
-            n_whole = len(logits) // _GROUPS * _GROUPS
-            tops, rest = logits[:n_whole].reshape(-1, _GROUPS).max(axis=0), logits[n_whole:]
-            np.maximum(tops[: len(rest)], rest, out=tops[: len(rest)])
+        tops = largest_of_groups(logits) if len(logits) >= 2 * _GROUPS else logits
         least = max(least, np.partition(tops, -n)[-n])
     return None if least == _ANY else np.flatnonzero(logits >= least)
+
+
+def largest_of_groups(logits: Logits) -> Logits:
+    """Return the largest logit of each of _GROUPS groups; ``logits`` has at least as many."""
+    n_whole = len(logits) // _GROUPS * _GROUPS
+    tops: Logits = logits[:n_whole].reshape(-1, _GROUPS).max(axis=0)
+    rest = logits[n_whole:]
+    np.maximum(tops[: len(rest)], rest, out=tops[: len(rest)])
+    return tops
 
 
 def _find(weights: npt.NDArray[np.float64], share: float) -> int:

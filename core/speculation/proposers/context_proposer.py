@@ -16,15 +16,13 @@ from core.llama.context import Batch, Context, DecodeStatus, EmbeddingBatch
 from core.llama.heads import StateRows
 from core.llama.model import Model
 from core.llama.sampler_chain import Candidates
-from core.sampling.sampler import LARGE_VOCABULARY, UNLIKELY
+from core.sampling.sampler import LARGE_VOCABULARY, largest_of_groups
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.proposer import AcceptanceSample, CostlyProposer, DraftFailed, Evaluated, ProposedToken
 
 # Evidence is the probability that the drafting model gives its own token.
 _EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997])
 _MIDDLES = (0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.965, 0.985, 0.99, 0.995)
-# Few tokens are this part of a vocabulary.
-_FEW = 64
 # Before anything was judged, this share of that probability is expected.
 _TRUST = 0.9
 _N_BINS = len(_MIDDLES)
@@ -70,13 +68,12 @@ class DraftSampler:
     def _sum(self, logits: npt.NDArray[np.float32], top: np.float32) -> float:
         """Return the sum of all weights, of which the largest is 1.
 
-        The unlikely tokens of a large vocabulary have hundredths of it at most, and would take most of the time.
+        Of a large vocabulary only the likeliest token of each group counts: all weights would take longer than a GPU
+        takes for the draft. What is left out matters where little is certain, and how often such tokens are right is
+        learnt.
         """
         if len(logits) >= LARGE_VOCABULARY:
-            is_likely = logits >= top - UNLIKELY
-            # Where many are likely, picking them would take longer.
-            if np.count_nonzero(is_likely) <= len(logits) // _FEW:
-                return float(np.exp(logits[np.flatnonzero(is_likely)] - top).sum())
+            return float(np.exp(largest_of_groups(logits) - top).sum())
         np.subtract(logits, top, out=self._weights)
         return float(np.exp(self._weights, out=self._weights).sum())
 
