@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from collections.abc import Sequence as Series
 from itertools import pairwise
+from operator import add
 from typing import NamedTuple
 
 from core.scheduler.planner import token_latency_target
@@ -219,7 +220,10 @@ def _worth_unseen(chosen: Series[GrowthCandidate], depths: list[tuple[int, float
     ``depths`` are pairs of the tokens by which each may grow, and the cost of verifying those. A round costs
     ``spent``. After one round the drafts may also stay as they were.
     """
-    worths = [sum([_gain(one, depth) for one in chosen]) - rows - depth * spent for depth, rows in depths]
+    gains = _gains(chosen[0], depths)
+    for other in chosen[1:]:
+        gains = list(map(add, gains, _gains(other, depths)))
+    worths = [gain - rows - depth * spent for gain, (depth, rows) in zip(gains, depths, strict=True)]
     return max(max(worths) - sum([one.rival for one in chosen]), -spent)
 
 
@@ -245,16 +249,20 @@ def _worth_seen(chosen: Series[GrowthCandidate], depths: list[tuple[int, float]]
     return worth - n_rounds * spent
 
 
-def _gain(candidate: GrowthCandidate, depth: int) -> float:
-    """Return the expected accepted tokens among the next ``depth``, if each is right with the same chance.
+def _gains(candidate: GrowthCandidate, depths: list[tuple[int, float]]) -> list[float]:
+    """Return the expected accepted tokens among the next ones for each of ``depths``, if all have the same chance.
 
     The cost of a rejection is subtracted, times the chance that one of them is rejected.
     """
-    gain, chance = 0.0, candidate.reach
-    for _ in range(depth):
-        chance *= candidate.next_rate
-        gain += chance
-    return gain - candidate.loss * (candidate.reach - chance)
+    reach, next_rate, loss, _ = candidate
+    gain, chance, drafted, gains = 0.0, reach, 0, []
+    for depth, _ in depths:
+        for _ in range(drafted, depth):
+            chance *= next_rate
+            gain += chance
+        drafted = depth
+        gains.append(gain - loss * (reach - chance))
+    return gains
 
 
 def charged(reaches: Series[float], first: float, loss: Callable[[int], float]) -> list[float]:

@@ -36,7 +36,8 @@ class DraftGrowth:
     ``spent`` is the time of paid proposers since it was last set to 0 (seconds), and ``times`` that of each for each
     text. ``reading_seconds`` is the time in the step for reading texts of which they have read little. A free draft
     stops growing when its chance is below ``least_reach``; others grow while another round promises a gain.
-    ``round_overhead`` is the time of a round beyond its proposer's prediction.
+    ``round_overhead`` is the time of a round beyond its proposer's prediction, ``decision`` that of finding for a text
+    that nothing pays: a draft must be worth that too, since without it the next decisions are left out.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class DraftGrowth:
         self._checkpoints = checkpoints
         self._clock = clock
         self._usual_reply = _USUAL_REPLY
-        self.round_overhead = OwnTime()
+        self.round_overhead, self.decision = OwnTime(), OwnTime()
 
     def learn_reply_length(self, n_generated: int) -> None:
         """Learn how long replies usually are."""
@@ -96,8 +97,9 @@ class DraftGrowth:
             fresh = [chain.sequence for chain in chains if not chain.tokens]
             if not late:
                 late.append(self._late(proposer, fresh))
-            n_fresh = n_alike * sum([not chain.tokens for chain in chains[:n_chains]])
-            return late[0] + proposer.first_round_seconds(n_fresh) / n_alike
+            n_fresh = sum([not chain.tokens for chain in chains[:n_chains]])
+            own = n_fresh * self.decision.seconds
+            return late[0] + own + proposer.first_round_seconds(n_alike * n_fresh) / n_alike
 
         def round_seconds(n_chains: int) -> float:
             return (proposer.round_seconds(n_alike * n_chains) + self.round_overhead.seconds) / n_alike

@@ -105,8 +105,8 @@ class Speculator:
         self._rest = Rest()
         # Seconds of committing a step with drafts, beyond those of committing as many plain tokens.
         self._commit_overhead = OwnTime()
-        # Seconds for each text of finding that there is no n-gram, and that nothing pays.
-        self._search, self._decision = OwnTime(), OwnTime()
+        # Seconds for each text of finding that there is no n-gram.
+        self._search = OwnTime()
 
     @property
     def has_heads(self) -> bool:
@@ -209,10 +209,15 @@ class Speculator:
         per_row = step.kv / max(n_rows, 1)
 
         commit_overhead = self._commit_overhead.seconds
+        # Each is asked for several times in a decision.
+        known: dict[int, float] = {}
 
         def step_seconds(rows: int) -> float:
-            seconds = cost.time(rows, int(per_row * rows))
-            return seconds + commit_overhead if rows > n_rows else seconds
+            seconds = known.get(rows)
+            if seconds is None:
+                seconds = cost.time(rows, int(per_row * rows))
+                known[rows] = seconds = seconds + commit_overhead if rows > n_rows else seconds
+            return seconds
 
         plain = step_seconds(n_rows)
         growth.reading_seconds = slack_seconds(step.target, plain)
@@ -251,9 +256,9 @@ class Speculator:
             self._commit_overhead.fade()
             self._growth.round_overhead.fade()
         if not kept and not self._growth.spent:
-            self._decision.learn((self._clock() - began) / len(decoding), self.cost.time(len(decoding)))
-        states.longest_rest = max(self._longest_rest(self._decision.seconds, len(decoding)), SHORT_REST)
-        longest = self._longest_rest(self._decision.seconds, len(decoding), _JUDGING_SHARE)
+            self._growth.decision.learn((self._clock() - began) / len(decoding), self.cost.time(len(decoding)))
+        states.longest_rest = max(self._longest_rest(self._growth.decision.seconds, len(decoding)), SHORT_REST)
+        longest = self._longest_rest(self._growth.decision.seconds, len(decoding), _JUDGING_SHARE)
         for sequence in states.due_for_ngrams(decoding) if self._ngram is not None else ():
             backoff = states.by_id[sequence.id].ngram_backoff
             if sequence.id in kept:

@@ -17,7 +17,7 @@ from core.speculation.proposers.proposer import DraftChain, ProposedToken
 from core.values.engine_options import MAX_READ_ALONG
 
 # Up to this many unread tokens of a text are read in the decode that drafts; more take decodes of their own.
-_FEW = 8
+_FEW = 16
 # The least rows by which a long text is read in a step.
 _SMALLEST_PIECE = 16
 
