@@ -28,7 +28,7 @@ _BUDGET_SECONDS = 0.3
 # (seconds), drafts save less than that, so the graphs of the usual draft widths are built in advance. On a GPU too:
 # CUDA starts kernels one by one until it records a graph, which it does in the third step that is like the one before
 # (ggml_backend_cuda_graph_compute), and first drafts would look as if they did not pay.
-_SHORT_STEP, _USUAL_WIDTHS = 0.002, range(2, 8)
+_SHORT_STEP, USUAL_WIDTHS = 0.002, range(2, 9)
 _STEPS_TO_RECORD = 3
 _REPEATS = 3
 # How long a row takes per cached token: measured with _KV_ROWS rows after _FILL tokens, where filling the cache takes
@@ -141,10 +141,10 @@ def calibrate(
 def _make_graphs(context: Context, n_ubatch: int, make_batch: Callable[[int], Batch], calibration: Calibration) -> None:
     widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
     n_each, step = _STEPS_TO_RECORD if context.is_asynchronous else 1, min(calibration.seconds.values())
-    takes_long = n_each * len(_USUAL_WIDTHS) * step > _BUDGET_SECONDS
-    if (step < _SHORT_STEP or context.is_asynchronous) and _USUAL_WIDTHS[-1] <= widest and not takes_long:
-        batch = make_batch(_USUAL_WIDTHS[-1])
-        for width in _USUAL_WIDTHS:
+    takes_long = n_each * len(USUAL_WIDTHS) * step > _BUDGET_SECONDS
+    if (step < _SHORT_STEP or context.is_asynchronous) and USUAL_WIDTHS[-1] <= widest and not takes_long:
+        batch = make_batch(USUAL_WIDTHS[-1])
+        for width in USUAL_WIDTHS:
             for _ in range(n_each):
                 _run(context, batch, width, 0, widest)
         context.clear()

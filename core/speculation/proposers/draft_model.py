@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from core.cost.calibration import MeasuredContext
+from core.cost.calibration import USUAL_WIDTHS, MeasuredContext
 from core.kv_cache.memory import choose_memory
 from core.kv_cache.slot import TokenBuffer
 from core.llama.context import Batch
@@ -17,7 +17,9 @@ from core.speculation.proposers.proposer import DraftChain, ProposedToken
 from core.values.engine_options import MAX_READ_ALONG
 
 # Up to this many unread tokens of a text are read in the decode that drafts; more take decodes of their own.
-_FEW = 16
+_FEW = 8
+# On a GPU, up to this many tokens take less time in decodes of recorded widths than in one of a width of its own.
+_IN_PARTS = 4 * USUAL_WIDTHS[-1]
 # The least rows by which a long text is read in a step.
 _SMALLEST_PIECE = 16
 
@@ -33,6 +35,8 @@ class DraftModelProposer(ContextProposer):
         super().__init__(own, PRIORS, n_vocab)
         self.model = model
         self._batch = Batch(own.context.n_batch)
+        # The decode that drafts has another row.
+        self._few = USUAL_WIDTHS[-1] - 1 if own.context.is_asynchronous else _FEW
         self._memory = choose_memory(own.context, own.cost, is_recurrent=False, window=own.reads.window)
 
     def n_unread(self, sequence: Sequence) -> int:
@@ -46,7 +50,7 @@ class DraftModelProposer(ContextProposer):
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
         """Read unread tokens but the last few; return whether a draft can begin now. Raises DraftFailed."""
         n_unread = self._n_unread(sequence)
-        if n_unread <= _FEW:
+        if n_unread <= self._few:
             return True
         if seconds <= 0.0:
             return False
@@ -59,7 +63,7 @@ class DraftModelProposer(ContextProposer):
         self._read_some(sequence, rows)
         self._context.synchronize()
         self._observe(rows, attended(rows, n_past), self._clock() - began)
-        return n_unread - rows <= _FEW
+        return n_unread - rows <= self._few
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the draft model's next token for each chain; None if its logits are not finite. Raises DraftFailed."""
@@ -103,7 +107,7 @@ class DraftModelProposer(ContextProposer):
             if chain.tokens:
                 continue
             n_unread = self._n_unread(chain.sequence)
-            if n_unread > min(_FEW, room):
+            if n_unread > min(self._few, room):
                 n_rows += self._read_up_to_here(chain.sequence)
             elif n_unread:
                 room -= n_unread
@@ -141,11 +145,18 @@ class DraftModelProposer(ContextProposer):
         n_rows = self._n_unread(sequence)
         held = self._held_for(sequence)
         while len(held) < len(sequence.tokens) - 1:
-            self._read_some(sequence, self._batch.capacity)
+            self._read_some(sequence, min(self._batch.capacity, len(sequence.tokens) - 1 - len(held)))
         return n_rows
 
     def _read_some(self, sequence: Sequence, n_rows: int) -> None:
         """Evaluate the next ``n_rows`` unread tokens, or all but the text's last."""
+        is_in_parts = self._context.is_asynchronous and n_rows <= _IN_PARTS
+        part = USUAL_WIDTHS[-1] if is_in_parts else max(n_rows, 1)
+        for first in range(0, n_rows, part):
+            self._read_part(sequence, min(part, n_rows - first))
+
+    def _read_part(self, sequence: Sequence, n_rows: int) -> None:
+        """Evaluate ``n_rows`` unread tokens, or all but the text's last, in one decode."""
         slot, held, tokens = sequence.slot.id, self._held_for(sequence), sequence.tokens.view
         start = len(held)
         end = min(len(tokens) - 1, start + n_rows)

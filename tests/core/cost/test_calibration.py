@@ -93,7 +93,7 @@ def test_a_gpu_takes_the_usual_widths_until_it_has_recorded_them(
         engine.context.is_asynchronous = is_on_gpu
         widths.clear()
         cost_model_of(engine.context, 512, Measurements(None), "a key", DENSE)
-    assert widths[-6 * n_each :] == [width for width in range(2, 8) for _ in range(n_each)]
+    assert widths[-7 * n_each :] == [width for width in range(2, 9) for _ in range(n_each)]
 
 
 DENSE = ReadCost.of(read_model(EMBER), "f16")

@@ -121,6 +121,25 @@ def test_where_cells_are_for_one_of_two_texts_one_is_drafted_for(monkeypatch: py
     assert len(failed) < 8, "it is not tried in each step"
 
 
+def test_on_a_gpu_what_is_unread_is_read_in_decodes_of_recorded_widths(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Context.__init__
+
+    def begun(context: Context, *given: Any, **options: Any) -> None:
+        begin(context, *given, **options)
+        context.is_asynchronous = True
+
+    with drafting(n_slots=1) as (engine, _):
+        expected, _ = greedy(engine, FOX, max_tokens=30)
+    monkeypatch.setattr(Context, "__init__", begun)
+    with drafting(n_slots=1) as (engine, _):
+        batches = watch(monkeypatch, engine)
+        tokens, _ = greedy(engine, FOX, max_tokens=30)
+        n_prompt = len(engine.vocab.tokenize(FOX))
+    assert max(len(rows) for rows in batches) <= 8 < n_prompt
+    assert sum(len(rows) == 8 for rows in batches) >= n_prompt // 8
+    assert_same_up_to_a_near_tie(tokens, expected)
+
+
 def test_a_long_prompt_is_read_in_pieces_that_hold_up_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
     prompts = {"short": FOX, "long": chat("Tell me a story about a fox. " * 70)}
     with open_engine(n_slots=2, n_ctx=1024, speculation="off") as plain:
