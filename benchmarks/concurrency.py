@@ -23,9 +23,10 @@ from benchmarks import plots, prompts
 from benchmarks.contenders import AUTO, PLAIN, Contender, ContenderRun, DecodingStage, PlainAndDrafting, Way
 from benchmarks.draft import draft_path
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
+from benchmarks.target import draft_file, target_file, target_name
 from core.machine.host import core_count
 from tools.model_factory import gguf_factory, hybrid_factory
-from tools.model_factory.gguf_factory import Recipe
+from tools.model_factory.wide_factory import SHAPES
 
 EMBER = "ember"
 # llama.cpp can keep (small) snapshots of the first hybrid's recurrent state, but not of the second's.
@@ -57,8 +58,8 @@ def open_stage(draft: str, options: argparse.Namespace, n_threads: int) -> Decod
     """Load the model with a draft, making the files on first use."""
     n_slots = max(options.clients)
     if options.model == EMBER:
-        target = gguf_factory.cached(Recipe(n_layers=options.layers))
-        return DecodingStage(target, draft_path(draft), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads)
+        target, path = target_file(options), draft_path(draft, draft_file(options))
+        return DecodingStage(target, path, n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads)
     make, head = HYBRIDS[options.model], _HEADS[draft]
     target = gguf_factory.cached_file(
         f"hybrid-{options.model}-{head}-{options.layers}.gguf", lambda path: make(path, head, options.layers)
@@ -147,8 +148,8 @@ def draw(report: BenchReport, options: argparse.Namespace) -> None:
     low = report.summary["draft_vs_plain_min"]
     high = max(row["vs_plain"] for row in report.rows)
     title = f"From 1 to {max(options.clients)} clients drafting gives {low:.2f} to {high:.2f} times plain throughput"
-    name = "deep Ember" if options.model == EMBER else f"hybrid {options.model}"
-    model = f"{name}, {options.layers} layers, {report.settings['threads']} threads"
+    hybrid = f"hybrid {options.model}, {options.layers} layers"
+    model = f"{target_name(options) if options.model == EMBER else hybrid}, {report.settings['threads']} threads"
     subtitle = f"Prompts of four kinds, greedy, prefill included; {model}. Medians."
     plots.draw_throughput(series, options.plot, title, subtitle)
 
@@ -169,7 +170,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     n_threads = options.threads or core_count()
     # This many layers give steps of about ten milliseconds, so that overhead weighs as little as for larger models.
     options.layers = options.layers or (60 if options.model == EMBER else 200)
-    names = ("model", "layers", "rounds", "tokens", "clients", "drafts")
+    names = ("model", "layers", "shape", "rounds", "tokens", "clients", "drafts")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("concurrency", settings={**settings, "threads": n_threads})
     samples: list[ConcurrencySample] = []
@@ -205,6 +206,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--layers", type=int, help="layers of the target; 60 of Ember's, or 200 of a hybrid's small ones"
     )
+    parser.add_argument("--shape", choices=tuple(SHAPES), help="a target of this size instead, for a GPU")
     parser.add_argument("--threads", type=int, help="threads of both models; all physical cores if left out")
     plots.add_option(parser)
     return parser

@@ -86,16 +86,18 @@ def cost_model_of(
     attend to. With ``assumed`` times nothing is measured.
     """
     known = measured.recall(key)
+    n_recording = _STEPS_TO_RECORD - 1 if context.is_asynchronous else 0
     try:
         if known is not None:
             seconds = {int(rows): float(took) for rows, took in known["seconds"].items()}
-            calibration = Calibration(seconds, float(known["kv_seconds"]), float(known["idle_share"]))
+            calibration = Calibration(seconds, float(known["kv_seconds"]), float(known["idle_share"]), n_recording)
             _make_graphs(context, n_ubatch, make_batch, calibration)
             return CostModel(calibration)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         _log.warning("A kept calibration could not be read")
     kv_share = reads.cell / max(reads.weights.read_by(1), 1)
     calibration = assumed or calibrate(context, n_ubatch, kv_share, make_batch=make_batch)
+    calibration = replace(calibration, n_recording=n_recording)
     if skips_masked:
         share = _SKIPPED_SHARE if OWN_ATTENTION in features() else _SKIPPED_SHARE_OF_OTHERS
         calibration = replace(calibration, idle_share=share)

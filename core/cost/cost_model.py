@@ -180,12 +180,14 @@ class Calibration:
 
     ``seconds`` maps rows in the batch to seconds with an empty cache. ``kv_seconds`` is added for each cached token
     that a row attends to. A masked token of another sequence adds ``idle_share`` of that: 0 where the kernel skips
-    masked cells.
+    masked cells. So many steps of a width in a row as ``n_recording`` may be slow and teach nothing: a GPU records the
+    kernels of a graph.
     """
 
     seconds: Mapping[int, float]
     kv_seconds: float = 0.0
     idle_share: float = 1.0
+    n_recording: int = 0
 
     def __post_init__(self) -> None:
         # Written so that NaN fails too.
@@ -210,6 +212,9 @@ class CostModel:
     def __init__(self, calibration: Calibration) -> None:
         """Start from measured times; widths between them are interpolated."""
         self._kv_seconds, self._idle_share = calibration.kv_seconds, calibration.idle_share
+        self._n_recording = calibration.n_recording
+        # Slow steps since the last one that was not, by width.
+        self._n_slow = [0] * (_FINE_ROWS + 1)
         self._drift = 1.0
         self.plain = PlainSteps(self.time)
         # The factor that each step of the present run of deviating steps would need.
@@ -274,6 +279,8 @@ class CostModel:
         # On a logarithmic scale, twice as slow and twice as fast weigh the same, and one outlier does little.
         ratio = seconds / expected
         error = math.log(min(max(ratio, 1 / _OUTLIER), _OUTLIER))
+        if rows <= _FINE_ROWS and self._n_recording and self._is_recording(rows, error):
+            return
         share = self._kv_seconds * kv * self._drift / expected
         # The updates are so small that 1 + x is close enough to exp(x).
         if share > 0:
@@ -295,6 +302,11 @@ class CostModel:
         self._seen_at[rows] = self._n_observed
         if rows in _ANCHORS:
             self._wide[rows] = self._base[rows]
+
+    def _is_recording(self, rows: int, error: float) -> bool:
+        """Count a slow step of a width; return whether it may be one in which a GPU records its graph."""
+        self._n_slow[rows] = self._n_slow[rows] + 1 if error > _OFF else 0
+        return 0 < self._n_slow[rows] <= self._n_recording
 
     def _is_new(self, factor: float) -> bool:
         """Return whether _RUN steps in a row show that the factor for all widths has changed."""
@@ -323,7 +335,7 @@ class CostModel:
         """Return the present estimate as a calibration, to be kept for the next start."""
         fine = {rows: self._base[rows] * self._drift for rows in range(1, _FINE_ROWS + 1)}
         wide = {rows: seconds * self._drift for rows, seconds in self._wide.items() if rows > _FINE_ROWS}
-        return Calibration(fine | wide, self._kv_seconds * self._drift, self._idle_share)
+        return Calibration(fine | wide, self._kv_seconds * self._drift, self._idle_share, self._n_recording)
 
 
 def _interpolate(known: Mapping[int, float], rows: int) -> float:

@@ -220,3 +220,18 @@ def test_the_widest_step_that_is_nearly_free_ends_before_a_cliff() -> None:
     assert reading.widest(1.75, 3_000, 16) < 3, "what each row reads of the cache is not shared"
     cliff = CostModel(Calibration({1: 0.010, 8: 0.011, 9: 0.030, 10: 0.012, 16: 0.012}))
     assert cliff.widest(1.75, 0, 16) == 8
+
+
+def test_steps_in_which_a_gpu_records_a_graph_teach_nothing_and_what_stays_slow_does() -> None:
+    known = Calibration({1: 0.003, 8: 0.006}, n_recording=2)
+    model = CostModel(known)
+    for width in (2, 3, 5, 2, 3, 5, 2, 3, 5):
+        model.observe(width, 0, 2.0 * model.time(width))
+        model.observe(width, 0, 2.5 * model.time(width))
+        model.observe(width, 0, model.time(width))
+    assert model.snapshot().seconds == CostModel(known).snapshot().seconds
+    slow = 1.5 * model.time(4)
+    for _ in range(20):
+        model.observe(4, 0, slow)
+    assert model.time(4) == pytest.approx(slow, rel=0.02)
+    assert CostModel(model.snapshot()).snapshot().n_recording == 2
