@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,8 @@ import platformdirs
 
 NAME = "slipstream"
 HOME_VARIABLE = "SLIPSTREAM_HOME"
+# In the folder of settings, once the folders were closed to other users.
+_CLOSED = ".closed-to-others"
 
 
 def settle_home() -> None:
@@ -71,11 +74,25 @@ def make_private(folder: Path) -> None:
 def make_folders_private() -> None:
     """Make the folders that are missing, before others do, as Qt, who let every user of the machine look into them.
 
-    Where that fails, whoever writes there says so.
+    Earlier versions did so too: such folders are closed, once, since somebody may want to share one. Where that fails,
+    whoever writes there says so.
     """
+    closed = config_folder() / _CLOSED
+    is_first_start = not os.path.lexists(closed)
     for folder in (data_folder(), config_folder(), cache_folder(), log_folder()):
         with suppress(OSError):
+            if is_first_start:
+                _close(folder)
             make_private(folder)
+    if is_first_start:
+        with suppress(OSError):
+            closed.touch(mode=0o600)
+
+
+def _close(folder: Path) -> None:
+    """Keep other users out of a folder that is there. Where it is a link, somebody has chosen the place."""
+    if folder.is_dir() and not folder.is_symlink():
+        folder.chmod(stat.S_IMODE(folder.stat().st_mode) & stat.S_IRWXU)
 
 
 def models_folder() -> Path:

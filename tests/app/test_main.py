@@ -597,3 +597,20 @@ def test_nobody_else_can_look_into_the_users_folders(tmp_path):
     ran("cache", is_forked=False, env=os.environ | {"SLIPSTREAM_HOME": str(mine)})
     folders = {folder.name: oct(stat.S_IMODE(folder.stat().st_mode)) for folder in mine.iterdir()}
     assert folders == dict.fromkeys(("data", "config", "cache", "log"), "0o700")
+
+
+def test_folders_that_an_earlier_version_left_open_are_closed_once(tmp_path):
+    mine, shared = tmp_path / "mine", tmp_path / "shared"
+    for folder in (mine / "data", mine / "config", mine / "log", shared):
+        folder.mkdir(parents=True)
+        folder.chmod(0o755)
+    (mine / "cache").symlink_to(shared)
+
+    def rights_after_a_start():
+        ran("cache", is_forked=False, env=os.environ | {"SLIPSTREAM_HOME": str(mine)})
+        return {folder.name: oct(stat.S_IMODE(folder.stat().st_mode)) for folder in mine.iterdir()}
+
+    closed = {"data": "0o700", "config": "0o700", "log": "0o700", "cache": "0o755"}
+    assert rights_after_a_start() == closed
+    (mine / "data").chmod(0o755)
+    assert rights_after_a_start() == closed | {"data": "0o755"}, "its owner has opened it since"

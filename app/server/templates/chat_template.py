@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import struct
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -18,8 +20,8 @@ from app.server.replies.reply_format import ReplyFormat
 from core.values.errors import BadRequest
 from models.formatting.sentence import Sentence
 
-SECONDS = 3.0
-_SECONDS_TO_TRY = 20.0  # for one that the server starts with, on a machine that may be busy
+SECONDS = 3.0  # of computing: other programs may keep a template waiting for longer than it takes
+_LONGEST_WAIT = 20.0
 MAX_CHARS = 16 * 1024 * 1024
 MAX_FORMATS = 64  # kept at once, each of a template: a list of models asks for all of theirs
 LENGTH = struct.Struct(">I")
@@ -72,7 +74,10 @@ class TemplateFailed(ApiError):
 
 
 class TemplateRenderer:
-    """Renders prompts one after the other; a template that exceeds its time loses its process."""
+    """Renders prompts one after the other; a template that exceeds its time loses its process.
+
+    ``seconds`` are those that it may compute.
+    """
 
     def __init__(
         self, defaults: Mapping[str, Any] | None = None, *, seconds: float = SECONDS, max_chars: int = MAX_CHARS
@@ -106,10 +111,9 @@ class TemplateRenderer:
             special["messages"] = _marked(variables["messages"])
         request = {
             "source": model.chat_template,
-            "max_chars": self._max_chars,
             "variables": {**self._defaults, **variables, **special},
         }
-        answer = await self._ask(json.dumps(request).encode())
+        answer = await self._ask(request)
         if "error" in answer:
             if answer["kind"] == "messages":
                 message = Sentence("The chat template refuses these messages: {error}.", error=answer["error"])
@@ -138,8 +142,7 @@ class TemplateRenderer:
         if source not in self._formats:
             special = {"bos_token": model.bos, "eos_token": model.eos}
             several = [special | variables for variables in contrasts()]
-            request = {"source": source, "max_chars": self._max_chars, "several": several}
-            answer = await self._ask(json.dumps(request).encode())
+            answer = await self._ask({"source": source, "several": several})
             if "error" in answer:
                 raise TemplateFailed(answer["error"])
             if len(self._formats) >= MAX_FORMATS:
@@ -155,15 +158,20 @@ class TemplateRenderer:
                 process.kill()
             await process.wait()
 
-    async def _ask(self, request: bytes) -> dict[str, Any]:
+    async def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        frame = json.dumps({**request, "max_chars": self._max_chars, "seconds": self.seconds}).encode()
         async with self._lock:
             process = await self._running()
             answer: dict[str, Any] | None = None
             try:
-                answer = await asyncio.wait_for(_exchange(process, request), self.seconds)
+                answer = await asyncio.wait_for(_exchange(process, frame), _LONGEST_WAIT)
             except TimeoutError:
-                raise TemplateFailed(Sentence("it took more than {seconds:g} seconds", seconds=self.seconds)) from None
+                raise _took_longer_than(_LONGEST_WAIT) from None
             except (asyncio.IncompleteReadError, ConnectionError):
+                with suppress(TimeoutError):  # what has only closed its output is killed below
+                    await asyncio.wait_for(process.wait(), 1.0)
+                if process.returncode == -signal.SIGPROF:
+                    raise _took_longer_than(self.seconds) from None
                 raise TemplateFailed(Sentence("it ended the process that renders it")) from None
             finally:
                 # The late answer to a call that has gone would be taken for the next one's.
@@ -179,6 +187,10 @@ class TemplateRenderer:
         return self._process
 
 
+def _took_longer_than(seconds: float) -> TemplateFailed:
+    return TemplateFailed(Sentence("it took more than {seconds:g} seconds", seconds=seconds))
+
+
 class _SourceAlone(NamedTuple):
     chat_template: str
     bos: str = ""
@@ -187,7 +199,7 @@ class _SourceAlone(NamedTuple):
 
 async def template_problem(source: str, variables: Mapping[str, Any]) -> str | None:
     """Return why no chat can be written with a template; None where one can. ``variables`` are those it may read."""
-    renderer = TemplateRenderer(variables, seconds=_SECONDS_TO_TRY)
+    renderer = TemplateRenderer(variables)
     try:
         await renderer.render(_SourceAlone(source), {"messages": [{"role": "user", "content": "Hello"}], "tools": None})
     except TemplateFailed as error:

@@ -363,10 +363,14 @@ def give_up_rights() -> None:
             continue
 
 
-def _end_process_in(seconds: int) -> None:
-    """Let the system end this process after so many seconds; 0 takes that back."""
-    if hasattr(signal, "alarm"):
+def _end_process_in(seconds: int, computing: float) -> None:
+    """Let the system end this process after so many seconds, or so many of ``computing``; 0 takes that back.
+
+    SIGPROF ends it then, also in the middle of a long multiplication.
+    """
+    if hasattr(signal, "setitimer"):
         signal.alarm(seconds)
+        signal.setitimer(signal.ITIMER_PROF, computing)
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
@@ -374,9 +378,9 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
     renderer = Renderer()
     while len(head := source.read(LENGTH.size)) == LENGTH.size:
         request = json.loads(source.read(LENGTH.unpack(head)[0]))
-        _end_process_in(LONGEST_RENDERING)
+        _end_process_in(LONGEST_RENDERING, request["seconds"])
         answer = renderer.answer(request)
-        _end_process_in(0)
+        _end_process_in(0, 0)
         try:
             body = json.dumps(answer).encode()
         except MemoryError:

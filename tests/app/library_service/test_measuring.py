@@ -33,7 +33,7 @@ from tools.stand_ins.fake_openai import FakeServer
 def test_a_model_is_verified_with_progress_and_a_report(library: LibraryClient) -> None:
     with library.parts(ask.Verify("ember-q8_0", "ember-draft-q8_0", max_tokens=8, seeds=0)) as parts:
         steps = list(parts)
-    assert all(isinstance(step, MeasuringStep) for step in steps), steps
+    assert all(isinstance(step, MeasuringStep) for step in steps), steps[-1]
     assert [step.share for step in steps if step.stage == "Verifying"] == sorted(
         step.share for step in steps if step.stage == "Verifying"
     )

@@ -197,11 +197,32 @@ def test_the_next_prompt_is_rendered_after_a_time_out_and_after_a_caller_that_le
     assert asyncio.run(both()) == ["<|user|>Hi\n<|assistant|>", "<|user|>You\n<|assistant|>"]
 
 
+def rendering_process() -> psutil.Process:
+    (process,) = (one for one in psutil.Process().children() if "template_process" in " ".join(one.cmdline()))
+    return process
+
+
+def test_a_template_has_its_seconds_although_other_programs_keep_it_waiting():
+    async def waited() -> str:
+        renderer = TemplateRenderer(seconds=0.5)
+        await renderer.start()
+        process = rendering_process()
+        process.suspend()  # as if others had all cores
+        prompt = asyncio.ensure_future(renderer.render(loaded("b", CHATML), {"messages": [USER]}))
+        await asyncio.wait((prompt,), timeout=2 * renderer.seconds)
+        process.resume()
+        text = await prompt
+        await renderer.close()
+        return text
+
+    assert asyncio.run(waited()) == "<|user|>Hi\n<|assistant|>"
+
+
 def test_a_process_that_died_is_replaced():
     async def again() -> str:
         renderer = TemplateRenderer()
         await renderer.start()
-        (process,) = (one for one in psutil.Process().children() if "template_process" in " ".join(one.cmdline()))
+        process = rendering_process()
         process.kill()
         while psutil.pid_exists(process.pid):
             await asyncio.sleep(0.01)
@@ -222,7 +243,7 @@ def test_half_a_surrogate_pair_in_a_tool_does_not_reach_the_engine():
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="this system has no alarm signals")
 def test_a_template_that_loops_ends_although_nobody_is_left_to_kill_it():
     source = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
-    body = json.dumps({"source": source, "max_chars": 100, "variables": {"messages": []}}).encode()
+    body = json.dumps({"source": source, "max_chars": 100, "seconds": 60, "variables": {"messages": []}}).encode()
     program = (
         "import sys; import app.server.templates.template_process as t; t.LONGEST_RENDERING = 1;"
         "t.serve(sys.stdin.buffer, sys.stdout.buffer)"

@@ -598,8 +598,13 @@ class TestSplit:
 
     def test_no_part_is_a_model_before_all_are_there(self, parts, pull, server, folder):
         server.fault(parts[2], Fault(status=503))
-        with pytest.raises(ConnectionLost):
-            pull("Q4_0", patience=0.4)
+
+        def stop_after_two_parts(progress):
+            if progress.n_done == 1_200_000:
+                raise Stopped
+
+        with pytest.raises(Stopped):
+            pull("Q4_0", report=stop_after_two_parts, patience=60)
         assert visible(folder) == []
         assert Catalog([folder], starter=None).entries() == ()
         n_before = server.n_content_bytes
