@@ -16,6 +16,9 @@ caller: ContextVar[str | None] = ContextVar("caller", default=None)
 caller_id: ContextVar[str | None] = ContextVar("caller_id", default=None)
 """What tells the key of the request that is being answered from others; None for that of whom the server belongs to."""
 
+manages: ContextVar[bool] = ContextVar("manages", default=True)
+"""Whether the request that is being answered may manage models, or only use them."""
+
 ENDPOINT = "editors"  # what the key of the open port is called where requests are listed
 
 
@@ -54,6 +57,10 @@ class ApiKeys:
         if not name and (len(self._given) < 2 or secrets.compare_digest(sent, self.local.encode())):
             return None
         return hashlib.sha256(sent).hexdigest()[:32]
+
+    def may_manage(self, name: str | None, sent: bytes) -> bool:
+        """Return whether a key of this name, or none, may manage models: the owner's, and those that it lets."""
+        return self.id_of(name, sent) is None or self.store.may_manage(sent)
 
     def name_of(self, sent: bytes) -> str | None:
         """Return the name of a key, "" for one without a name; None for what is no key of this server.

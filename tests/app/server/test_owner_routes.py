@@ -106,9 +106,9 @@ def test_keys_are_made_listed_and_revoked(server):
         refused = server.http.post("/slipstream/keys", json=again)
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "name")
     theirs = {"Authorization": f"Bearer {key}"}
-    for path in OWNERS:
-        refused = server.http.get(path, headers=theirs)
-        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_owner")
+    refused = [server.http.get(path, headers=theirs) for path in OWNERS]
+    assert [one.status_code for one in refused] == [403] * 3
+    assert [one.json()["error"]["code"] for one in refused] == ["not_owner", "not_owner", "may_not_manage"]
     secret = "Nobody else may read of thirteen {}."
     missed = []
     for headers, word in (({}, "boats"), ({}, "coins"), (theirs, "hats"), (theirs, "foxes")):
