@@ -27,6 +27,15 @@ def may_see(made_by: str | None) -> bool:
     return caller_id.get() in (None, made_by)
 
 
+def cache_salt(named: str = "") -> str:
+    """Return the salt of what is cached for the request that is being answered; the owner's has none.
+
+    Each client's key has its own texts, and of these each salt that the client has ``named``.
+    """
+    client = caller_id.get() or ""
+    return f"{client}\n{named}" if client or named else ""
+
+
 class ApiKeys:
     """All keys of a server. Keys that are made or revoked while it runs count from the next request on."""
 

@@ -16,7 +16,7 @@ from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import CompletionBody, LoraScale
 from app.server.http.body import LenientBody
 from app.server.http.errors import refuse
-from app.server.http.keys import may_see
+from app.server.http.keys import cache_salt, may_see
 from core.values.errors import EngineUnavailable
 from core.values.messages import EnginePhase, LoadedModel
 from core.values.request import Request, SamplingParams, SlotAction, SlotDone, SlotRequest
@@ -109,7 +109,7 @@ async def act_on_slot(id_slot: int, http: HttpRequest, body: SlotBody | None = N
     body = body or SlotBody()
     name = "" if action == "erase" else _file_name(body.filename)
     path = str(folder.absolute() / name) if name else ""  # the engine's process may run in another folder
-    request = SlotRequest(new_id("slot"), id_slot, cast(SlotAction, action), path)
+    request = SlotRequest(new_id("slot"), id_slot, cast(SlotAction, action), path, cache_salt())
     done, _ = await answered(http, body.model or http.query_params.get("model"), request, SlotDone)
     milliseconds = round(done.seconds * 1_000, 3)
     told: dict[str, Any] = {"id_slot": id_slot}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -142,6 +143,41 @@ def test_an_image_of_another_key_is_no_file(server, clients):
     refused = laptop.sends("POST", "/v1/responses", json={"model": MODEL, "input": asked}).json()["error"]
     own = phone.sends("POST", "/v1/responses", json={"model": MODEL, "input": asked}).json()["error"]
     assert (refused["code"], own["code"]) == ("file_not_found", "images_not_supported")
+
+
+TEXT = "{} is the first word of a secret that nobody else has sent: the red boats come home on Tuesday."
+CALLS = {
+    "/v1/chat/completions": lambda text: {"messages": [{"role": "user", "content": text}], "max_tokens": 1},
+    "/v1/completions": lambda text: {"prompt": text, "max_tokens": 1},
+    "/v1/responses": lambda text: {"input": text, "max_output_tokens": 1, "store": False},
+    "/v1/messages": lambda text: {"messages": [{"role": "user", "content": text}], "max_tokens": 1},
+    "/completion": lambda text: {"prompt": text, "n_predict": 1},
+}
+CACHED = re.compile(r'"(?:cached_tokens|cache_read_input_tokens|cache_n)":\s*(\d+)')
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_the_cached_texts_of_a_key_are_found_by_this_key_only(server, clients, path):
+    body = {"model": MODEL, **CALLS[path](TEXT.format(path))}
+
+    def finds(**more) -> list[bool]:
+        answers = [one.sends("POST", path, json=body | more).text for one in (*clients, *clients)]
+        return [int(CACHED.search(answer)[1]) > len(TEXT) // 5 for answer in answers]
+
+    assert finds() == [False, False, True, True]
+    assert finds(cache_salt="of a user") == [False, False, True, True]
+    found = [CACHED.search(server.http.post(path, json=body).text)[1] for _ in range(2)]
+    assert [int(count) > len(TEXT) // 5 for count in found] == [False, True], "the owner has its own too"
+
+
+def test_where_a_prompt_parts_from_a_cached_text_is_told_of_those_of_its_key_only(server, clients):
+    laptop, phone = clients
+    missed = []
+    for one, word in ((phone, "boats"), (laptop, "hats"), (laptop, "foxes")):
+        asked = {"messages": [{"role": "user", "content": f"Nobody may read of thirteen {word}."}], "max_tokens": 1}
+        missed.append(one.sends("POST", "/v1/chat/completions", json=asked).text)
+    assert "hats" in missed[2]
+    assert not any("boats" in answer for answer in missed[1:])
 
 
 @pytest.mark.parametrize(
