@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 
 from app import __version__
 from app.environment.paths import data_folder
@@ -257,6 +258,7 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
             HTTPException: _on_http_exception,
             RequestValidationError: _on_invalid,
             ClientGone: _on_client_gone,
+            ClientDisconnect: _on_client_gone,  # before all of its body was here
             Exception: _on_error,
         },
         # FastAPI's pages load scripts from elsewhere: ours is docs_page.
