@@ -14,6 +14,7 @@ from app.server.calls.generation import answered, new_id
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import CompletionBody, LoraScale
+from app.server.chat.model_card import template_capabilities
 from app.server.http.body import LenientBody
 from app.server.http.errors import refuse
 from app.server.http.keys import cache_salt, may_see
@@ -31,6 +32,7 @@ async def properties(http: HttpRequest) -> Response:
     """Return the properties of the loaded model and the defaults of its requests."""
     host = await _host(http)
     model = _model(host)
+    calls_tools = "tools" in await template_capabilities(model, http.app.state.renderer)
     return JSONResponse(
         {
             "default_generation_settings": {
@@ -44,6 +46,8 @@ async def properties(http: HttpRequest) -> Response:
             "model_alias": host.name,
             "model_path": model.path,
             "chat_template": model.chat_template or "",
+            # Editors offer tools only where it says so.
+            "chat_template_caps": {"supports_tools": calls_tools, "supports_tool_calls": calls_tools},
             "bos_token": model.bos,
             "eos_token": model.eos,
             "modalities": {"vision": bool(model.mmproj), "audio": False},
