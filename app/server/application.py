@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi import Request as HttpRequest
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 
 from app import __version__
 from app.environment.paths import data_folder
@@ -35,6 +36,7 @@ from app.server.http.limits import (
     OriginCheck,
     PlainPath,
     RequestIds,
+    check_manages,
 )
 from app.server.http.sse import ClientGone
 from app.server.library.routes import describe, handler_of, library_events
@@ -157,6 +159,7 @@ ROUTES = (
     ("POST", "/slipstream/endpoint", owner_routes.set_endpoint),
     ("GET", "/slipstream/keys", owner_routes.list_keys),
     ("POST", "/slipstream/keys", owner_routes.add_key),
+    ("POST", "/slipstream/keys/{name}", owner_routes.change_key),
     ("DELETE", "/slipstream/keys/{name}", owner_routes.revoke_key),
     ("GET", "/slipstream/log", owner_routes.get_log),
     ("GET", "/slipstream/remotes", remote_routes.list_remotes),
@@ -167,6 +170,20 @@ ROUTES = (
     ("POST", "/slipstream/workers", remote_routes.add_worker),
     ("DELETE", "/slipstream/workers/{place}", remote_routes.remove_worker),
 )
+# Not for keys that only use models, as the whole library. For them too, a request loads the model that it names.
+_MANAGING = frozenset[Any](
+    [
+        *(properties.scale_adapters, properties.act_on_slot),  # of the requests and texts of all keys
+        *(router.load_model, router.unload_model, router.download_model, router.remove_model),
+        *(ollama_models.pull, ollama_models.delete),
+        *(lm_studio_models.load_model, lm_studio_models.unload_model, lm_studio_models.download_model),
+        *(status.load, status.cancel_load, status.unload),
+        owner_routes.get_log,
+        *(remote_routes.add_remote, remote_routes.test_remote, remote_routes.remove_remote),
+        *(remote_routes.list_workers, remote_routes.add_worker, remote_routes.remove_worker),
+    ]
+)
+_LIBRARY = "Library"
 # Paths that are also found without the prefix, unless something else is there.
 _PATHS = {path for _, path, _ in ROUTES}
 _SHORT = {path.removeprefix("/v1").partition("/{")[0] for path in _PATHS if path.startswith("/v1/")}
@@ -241,6 +258,7 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
             HTTPException: _on_http_exception,
             RequestValidationError: _on_invalid,
             ClientGone: _on_client_gone,
+            ClientDisconnect: _on_client_gone,  # before all of its body was here
             Exception: _on_error,
         },
         # FastAPI's pages load scripts from elsewhere: ours is docs_page.
@@ -267,11 +285,23 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
         tag = _PROTOCOLS.get(handler.__module__.split(".")[2], "Slipstream")
         _add(application, method, path, handler, tag, _KINDS.get(handler, (JSON,)))
         if method == "GET":  # as health checks ask
-            application.add_api_route(path, handler, methods=["HEAD"], response_model=None, include_in_schema=False)
-    _add(application, "GET", EVENTS, library_events, "Library", (EVENT_STREAM,))
+            application.add_api_route(
+                path,
+                handler,
+                methods=["HEAD"],
+                dependencies=_checks(handler, tag),
+                response_model=None,
+                include_in_schema=False,
+            )
+    _add(application, "GET", EVENTS, library_events, _LIBRARY, (EVENT_STREAM,))
     for route in LIBRARY_ROUTES:
-        _add(application, route.method, route.path, handler_of(route), "Library", (JSON, EVENT_STREAM))
+        _add(application, route.method, route.path, handler_of(route), _LIBRARY, (JSON, EVENT_STREAM))
     return application
+
+
+def _checks(handler: Callable[..., Any], tag: str) -> list[Any]:
+    """Return what is asked before a route answers; the body may be anything then."""
+    return [Depends(check_manages)] if handler in _MANAGING or tag == _LIBRARY else []
 
 
 def _add(
@@ -283,6 +313,7 @@ def _add(
         path,
         handler,
         methods=[method],
+        dependencies=_checks(handler, tag),
         status_code=_STATUSES.get(handler, 200),
         response_class=JSONResponse if JSON in kinds else Response,
         response_model=None,

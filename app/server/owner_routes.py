@@ -19,7 +19,7 @@ from app.server.http.body import Body, query_number
 from app.server.http.errors import STATUSES, ApiError, refuse
 from app.server.http.http_server import HttpServer
 from app.server.http.keys import ApiKeys
-from app.server.http.limits import AllowedOrigins, check_owner
+from app.server.http.limits import AllowedOrigins, check_here, check_owner
 from app.server.http.listening_socket import EVERYWHERE, PortForbidden, PortTaken, lan_address, listen
 from app.settings.api_keys import endpoint_key
 from app.settings.server_settings import DEFAULT_HOST, DEFAULT_PORT
@@ -46,6 +46,13 @@ class KeyBody(Body):
     """The body of POST /slipstream/keys."""
 
     name: str = Field(min_length=1)
+    may_manage: bool = False
+
+
+class KeyChangeBody(Body):
+    """The body of POST /slipstream/keys/NAME."""
+
+    may_manage: bool
 
 
 @dataclass(slots=True)
@@ -102,13 +109,13 @@ class OpenPort:
 
 async def get_endpoint(http: HttpRequest) -> Response:
     """Say whether other programs may use this server, at which addresses and with which key."""
-    check_owner(http, "The endpoint is shown", by_name=False)
+    check_owner(http, "The endpoint is shown")
     return JSONResponse(_port(http).as_dict())
 
 
 async def set_endpoint(body: EndpointBody, http: HttpRequest) -> Response:
     """Open the port for other programs of this machine, or of its network, or shut it."""
-    check_owner(http, "The endpoint is changed", by_name=False)
+    check_owner(http, "The endpoint is changed")
     port = _port(http)
     try:
         origins_of(body.origins or ())
@@ -143,22 +150,30 @@ class _PortTaken(ApiError):
 
 async def list_keys(http: HttpRequest) -> Response:
     """List the names of the clients' keys, never the keys."""
-    check_owner(http, "Keys are listed", by_name=False)
+    check_owner(http, "Keys are listed")
     found = await asyncio.to_thread(_keys(http).store.all)
     return JSONResponse({"object": "list", "data": [asdict(key) for key in found]})
 
 
 async def add_key(body: KeyBody, http: HttpRequest) -> Response:
     """Make a key for a client; the answer is the only one that has it."""
-    check_owner(http, "Keys are made", by_name=False)
+    check_owner(http, "Keys are made")
     with _as_bad_request():
-        key = await asyncio.to_thread(_keys(http).store.add, body.name)
+        key = await asyncio.to_thread(_keys(http).store.add, body.name, may_manage=body.may_manage)
     return JSONResponse({"name": body.name, "key": key}, 201)
+
+
+async def change_key(name: str, body: KeyChangeBody, http: HttpRequest) -> Response:
+    """Let a client's key manage models, or only use them."""
+    check_owner(http, "Keys are changed")
+    with _as_bad_request():
+        await asyncio.to_thread(_keys(http).store.let, name, may_manage=body.may_manage)
+    return JSONResponse({"name": name, "may_manage": body.may_manage})
 
 
 async def revoke_key(name: str, http: HttpRequest) -> Response:
     """Refuse a client's key from now on."""
-    check_owner(http, "Keys are revoked", by_name=False)
+    check_owner(http, "Keys are revoked")
     with _as_bad_request():
         await asyncio.to_thread(_keys(http).store.revoke, name)
     return JSONResponse({"name": name, "revoked": True})
@@ -166,7 +181,7 @@ async def revoke_key(name: str, http: HttpRequest) -> Response:
 
 async def get_log(http: HttpRequest) -> Response:
     """Return the last lines of the server's log, ``lines`` of them."""
-    check_owner(http, "The log is shown", by_name=False)
+    check_here(http, "The log is shown")
     n_lines = query_number(http, "lines", _LINES, _MOST_LINES)
     return JSONResponse({"lines": await asyncio.to_thread(_last_lines, n_lines)})
 

@@ -118,6 +118,7 @@ def _of_card(card: ModelCard) -> dict[str, Any]:
         },
         "meta": {
             "n_vocab": loaded.n_vocab if loaded is not None else facts.n_vocab,
+            "n_ctx": n_ctx,
             "n_ctx_train": facts.n_ctx_train,
             "n_embd": facts.n_embd,
             "n_params": facts.n_params,

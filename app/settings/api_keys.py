@@ -27,11 +27,15 @@ PREFIX = "slip-"  # tells what a key in a configuration belongs to
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is known of a key: its name, and when it was made and last used, in seconds since 1970."""
+    """What is known of a key: its name, and when it was made and last used, in seconds since 1970.
+
+    A key may use models. With ``may_manage`` it may also load, download, change and remove them.
+    """
 
     name: str
     made: float
     used: float | None = None
+    may_manage: bool = False
 
 
 class KeyStore:
@@ -54,15 +58,23 @@ class KeyStore:
         self._look()
         return not self._entries and self._problem is None
 
+    def has(self, name: str) -> bool:
+        """Whether there is a key of this name."""
+        self._look()
+        return name in self._entries
+
     def all(self) -> tuple[ApiKey, ...]:
         """Return the keys, the oldest first. Raises SlipstreamError where the file cannot be read."""
         self._look()
         if self._problem is not None:
             raise SlipstreamError(self._problem)
-        found = [ApiKey(name, float(entry.get("made", 0)), entry.get("used")) for name, entry in self._entries.items()]
+        found = [
+            ApiKey(name, float(entry.get("made", 0)), entry.get("used"), entry.get("may_manage") is True)
+            for name, entry in self._entries.items()
+        ]
         return tuple(sorted(found, key=lambda key: key.made))
 
-    def add(self, name: str) -> str:
+    def add(self, name: str, *, may_manage: bool = False) -> str:
         """Make a key of this name and return it: it is told this once. Raises BadOption and SlipstreamError."""
         if not _NAMES.fullmatch(name):
             raise BadOption(
@@ -77,18 +89,26 @@ class KeyStore:
                 raise BadOption(
                     "There is a key called {name} already: revoke it first, or take another name.", name=repr(name)
                 )
-            entries[name] = {"sha256": _hash(key.encode()).hex(), "made": time.time()}
+            entries[name] = {"sha256": _hash(key.encode()).hex(), "made": time.time(), "may_manage": may_manage}
 
         self._change(change)
         return key
+
+    def let(self, name: str, *, may_manage: bool) -> None:
+        """Let a key manage models or only use them, from the next request on. Raises BadOption and SlipstreamError."""
+
+        def change(entries: dict[str, Any]) -> None:
+            _check_is_there(name, entries)
+            entries[name]["may_manage"] = may_manage
+
+        self._change(change)
 
     def revoke(self, name: str) -> None:
         """Forget a key; servers that run refuse it from the next request on. Raises BadOption and SlipstreamError."""
 
         def change(entries: dict[str, Any]) -> None:
-            if entries.pop(name, None) is None:
-                known = ", ".join(sorted(entries)) or "none"
-                raise BadOption("There is no key called {name}. Keys: {known}.", name=repr(name[:80]), known=known)
+            _check_is_there(name, entries)
+            del entries[name]
 
         self._change(change)
 
@@ -100,6 +120,11 @@ class KeyStore:
             if secrets.compare_digest(given, known):
                 found = name
         return found
+
+    def may_manage(self, sent: bytes) -> bool:
+        """Return whether a key that a client sent may manage models; those of before this was asked may not."""
+        name = self.name_of(sent)
+        return name is not None and self._entries.get(name, {}).get("may_manage") is True
 
     def note_use(self, name: str) -> None:
         """Remember that a key was used now, some times an hour. Where that cannot be written, nothing is remembered."""
@@ -158,6 +183,12 @@ def endpoint_key(*, anew: bool = False) -> str:
 def _hash(key: bytes) -> bytes:
     # A key has 256 random bits: nobody finds it by trying, so a slow hash would only slow down every request.
     return hashlib.sha256(key).digest()
+
+
+def _check_is_there(name: str, entries: dict[str, Any]) -> None:
+    if not isinstance(entries.get(name), dict):
+        known = ", ".join(sorted(entries)) or "none"
+        raise BadOption("There is no key called {name}. Keys: {known}.", name=repr(name[:80]), known=known)
 
 
 def _is_key(entry: Any) -> bool:

@@ -124,7 +124,7 @@ class SlotFiles:
 
     def _restore(self, request: SlotRequest, text: TokenIds, blob: Blob, read: SlotDone) -> None:
         began = time.perf_counter()
-        if self._slots.put_into(request.slot, text, blob):
+        if self._slots.put_into(request.slot, text, blob, request.salt):
             self._end(replace(read, seconds=read.seconds + time.perf_counter() - began))
         else:
             what = f"{Path(request.path).name} finds no room in the KV cache"

@@ -4,6 +4,9 @@ A row of an image has no token, but slots, the prefix tree, RAM and disk know te
 id that follows from the image's hash: negative, and so outside of every vocabulary. Two bits of an id say what the
 cache must know of the row: whether an image begins with it, and whether it takes a position of its own. With M-RoPE
 (Qwen2-VL, arXiv 2409.12191) the rows of an image take as many positions as its longer side has rows.
+
+Texts of different owners must not be found by each other: the time and the cached tokens of a request would tell what
+others have sent. Such a text is known by another first id, which follows from its salt.
 """
 
 from __future__ import annotations
@@ -222,6 +225,12 @@ def image_ids(key: bytes, n_rows: int, n_positions: int) -> TokenIds:
     ids[0] |= _FIRST
     ids[n_positions:] |= _SHARES_POSITION
     return ids.astype(np.int32)
+
+
+def salt_id(salt: str) -> int:
+    """Return the id by which the first token of a text with this salt is known; no image's row is first with it."""
+    (noise,) = np.frombuffer(hashlib.shake_128(salt.encode()).digest(4), "<i4")
+    return int((noise & ~(_FIRST | _SHARES_POSITION)) | np.int32(_SIGN))
 
 
 def is_image(token: int) -> bool:

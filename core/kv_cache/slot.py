@@ -19,6 +19,7 @@ from core.kv_cache.prefix_tree import (
     PrefixTree,
     TokenIds,
     common_prefix,
+    salt_id,
     shared_positions,
     whole_images,
 )
@@ -65,8 +66,9 @@ class TokenBuffer:
     numpy's access to one element then takes several times as long.
     """
 
-    def __init__(self, tokens: npt.NDArray[np.int32]) -> None:
-        """Start with a copy of ``tokens``."""
+    def __init__(self, tokens: npt.NDArray[np.int32], salt: str = "") -> None:
+        """Start with a copy of ``tokens``. Texts with different salts share no prefix."""
+        self._salt = salt_id(salt) if salt else None
         self._data = np.empty(max(64, len(tokens) + 64), np.int32)
         self._data[: len(tokens)] = tokens
         self._cells = self._data.data
@@ -109,6 +111,15 @@ class TokenBuffer:
     def view(self) -> npt.NDArray[np.int32]:
         """The tokens, valid until the next ``append``."""
         return self._data[: self.size]
+
+    def known(self, size: int) -> TokenIds:
+        """Return the first ``size`` ids as the prefix tree and the store know them."""
+        view = self._data[:size]
+        if self._salt is None or not size:
+            return view
+        salted = view.copy()
+        salted[0] = self._salt
+        return salted
 
     def position(self, index: int) -> int:
         """Return llama.cpp's position of the token at ``index``; smaller than ``index`` behind images with M-RoPE."""
@@ -167,7 +178,7 @@ class SlotSearch:
         for slot in self._slots:
             if not slot.is_free and slot.node is not None and slot.resident.size > slot.end:
                 self._tree.extend(slot, slot.resident.view)
-        match = self._tree.match(tokens.view[:-1])
+        match = self._tree.match(tokens.known(tokens.size - 1))
         match.size = tokens.whole_images(match.size)
         return match
 

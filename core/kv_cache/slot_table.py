@@ -147,7 +147,7 @@ class SlotTable:
         target.rank = rank
         stops = self.memory.checkpoints(tokens.size, target.n_resident) if self.store.can_keep else set()
         target.stops = {tokens.whole_images(stop) for stop in stops}
-        self.store.tree.insert(target, tokens.view)
+        self.store.tree.insert(target, tokens.known(tokens.size))
         return target, target.n_resident
 
     def _found(
@@ -203,7 +203,7 @@ class SlotTable:
         self._leave_tree(slot)
         slot.n_left = self._cut(slot, slot.resident.whole_images(slot.n_resident))
         if slot.n_resident:
-            self.store.tree.insert(slot, slot.text)
+            self.store.tree.insert(slot, slot.resident.known(slot.n_resident))
 
     def clear(self, slot: Slot) -> None:
         """Drop the contents of a slot."""
@@ -251,7 +251,7 @@ class SlotTable:
         blob = self.memory.cells.read_cells(slot.id)
         return (slot.text.copy(), blob) if blob is not None else None
 
-    def put_into(self, number: int, text: TokenIds, blob: Blob) -> bool:
+    def put_into(self, number: int, text: TokenIds, blob: Blob, salt: str = "") -> bool:
         """Fill a free slot with a text by all of its cells; False if there is no room for it.
 
         What the slot held before is saved in the store.
@@ -260,7 +260,7 @@ class SlotTable:
         self.save(slot)
         self._drop(slot)
         slot.is_free = False
-        slot.resident = TokenBuffer(text)
+        slot.resident = TokenBuffer(text, salt)
         slot.stops = set()
         whole = Segment(b"", None, 0, len(text), text, blob.nbytes, is_whole=True)
         is_done = self._load(SegmentLink(whole, len(text)), blob, slot)
@@ -270,7 +270,7 @@ class SlotTable:
     def erase(self, number: int) -> int:
         """Empty a free slot, and forget its text wherever it is kept; return the tokens that it had."""
         slot = self.slots[number]
-        text = slot.resident.view[: slot.n_left].copy()
+        text = slot.resident.known(slot.n_left).copy()
         self._drop(slot)
         slot.n_left = 0
         self.store.poll()
@@ -280,7 +280,7 @@ class SlotTable:
     def _links_left(self, slot: Slot) -> list[SegmentLink]:
         """Return what the store has of the text that was left in a free slot, behind what the slot holds."""
         self.store.poll()
-        return self.store.chain(self.store.tree.match(slot.resident.view[: slot.n_left]), slot.n_resident)
+        return self.store.chain(self.store.tree.match(slot.resident.known(slot.n_left)), slot.n_resident)
 
     def _bring_back(self, slot: Slot, read: Mapping[Segment, Blob]) -> None:
         """Load what a free slot was left with from RAM, and what was ``read``."""
@@ -298,7 +298,7 @@ class SlotTable:
         size = slot.resident.whole_images(slot.n_resident)
         if size < slot.n_resident and not self.memory.can_share:
             return False  # the state can only be saved as a whole, and it ends within an image
-        return self._offload.save_segment(slot.id, slot.resident.view[:size], slot.resident.position)
+        return self._offload.save_segment(slot.id, slot.resident.known(size), slot.resident.position)
 
     def _share(self, source: Slot, target: Slot, n_shared: int) -> int:
         """Replace the contents of ``target`` by the first tokens of ``source``; return how many it holds then."""

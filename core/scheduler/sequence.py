@@ -142,7 +142,7 @@ class Sequence:
         self.lane = request.lane
         self.lora = request.lora
         self.order = order
-        self.tokens = TokenBuffer(prepared.tokens)
+        self.tokens = TokenBuffer(prepared.tokens, request.salt)
         self.n_prompt = len(prepared.tokens)
         self.images = prepared.images
         self.encodings: dict[bytes, Encoding] = {}

@@ -246,6 +246,7 @@ class Request:
     ``lora`` are the scales of the engine's LoRA adapters; empty for the usual ones. ``prompt_logprobs`` also gives the
     log probabilities of the prompt's tokens, all of which are evaluated then. ``reports_progress`` also says how much
     of the prompt was read, after each step. ``slot`` is the slot to run in if it is free; None takes the best one.
+    Requests with different salts share no cached texts.
     """
 
     id: str
@@ -264,6 +265,7 @@ class Request:
     prompt_logprobs: bool = False
     reports_progress: bool = False
     slot: int | None = None
+    salt: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:
@@ -334,12 +336,16 @@ SlotAction = Literal["save", "restore", "erase"]
 
 @dataclass(frozen=True, slots=True)
 class SlotRequest:
-    """Asks to save the text of a free slot to the file ``path``, to restore it from there, or to erase it."""
+    """Asks to save the text of a free slot to the file ``path``, to restore it from there, or to erase it.
+
+    Requests with this ``salt`` find the text that is restored.
+    """
 
     id: str
     slot: int
     action: SlotAction
     path: str = ""
+    salt: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,12 +55,33 @@ def test_a_key_is_shown_once_and_kept_as_a_hash_that_only_the_user_can_read(keys
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+def test_a_key_may_manage_where_it_is_let(keys: Typed, home: Path) -> None:
+    phone, laptop = made(keys, "phone").encode(), json.loads(keys("add", "laptop", "--manage", "--json")[1])["key"]
+    store = KeyStore()
+
+    def managers() -> list[str]:
+        return [key.name for key in store.all() if key.may_manage]
+
+    assert (store.may_manage(phone), store.may_manage(laptop.encode()), managers()) == (False, True, ["laptop"])
+    assert json.loads(keys("change", "phone", "--manage", "--json")[1]) == {"name": "phone", "may_manage": True}
+    assert keys("change", "laptop", "--use-only")[1] == "laptop may use models only.\n"
+    assert (store.may_manage(phone), store.may_manage(laptop.encode()), managers()) == (True, False, ["phone"])
+    rows = [line.split()[:2] for line in keys("list")[1].splitlines()]
+    assert rows == [["phone", "manages"], ["laptop", "uses"]]
+    (file,) = home.rglob("api-keys.json")
+    file.write_text(file.read_text().replace('"may_manage"', '"of_old"'))
+    assert (store.may_manage(phone), managers()) == (False, []), "it was made before keys could be let"
+    assert not store.may_manage(b"slip-none")
+
+
 def test_names_that_cannot_be_are_refused_with_a_sentence(keys: Typed) -> None:
     made(keys, "editor")
     for arguments, words in (
         (("add", "editor"), "already: revoke it first"),
         (("add", "two\nlines"), "a name has up to 64"),
         (("add", ""), "a name has up to 64"),
+        (("change", "nobody", "--manage"), "There is no key called 'nobody'. Keys: editor."),
+        (("change", "editor"), "Missing option '--manage'"),
         (("revoke", "nobody"), "There is no key called 'nobody'. Keys: editor."),
     ):
         code, out, err = keys(*arguments)

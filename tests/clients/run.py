@@ -237,6 +237,13 @@ CLIENTS = (
         version="0.24.4",
     ),
     Client(
+        "goose",
+        "@aaif/goose-binary-linux-x64",
+        "one shot (`goose run`) by OpenAI's protocol and Anthropic's",
+        ("goose_client.mjs",),
+        "npm",
+    ),
+    Client(
         "Kilo Code",
         "@kilocode/cli-linux-x64",
         "one shot (`kilo run`)",

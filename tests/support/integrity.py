@@ -27,7 +27,7 @@ def check_slots(table: SlotTable) -> None:
             continue
         assert slot.end <= text.size
         assert slot.n_resident <= slot.end or not slot.is_free
-        match = table.store.tree.match(text.view[: slot.end])
+        match = table.store.tree.match(text.known(slot.end))
         assert match.size == slot.end
         assert match.path[-1] is slot.node, "the tree has another text for a slot"
     check_store(table.store)

@@ -5153,6 +5153,26 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>uses models</source>
+      <translation>nutzt Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>manages models</source>
+      <translation>verwaltet Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Allow managing</source>
+      <translation>Verwalten erlauben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Disallow managing</source>
+      <translation>Verwalten verbieten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>Programs that have the present key are refused until they get the new one.</source>
       <translation>Programme mit dem jetzigen Schlüssel werden abgewiesen, bis sie den neuen haben.</translation>
     </message>
@@ -5173,8 +5193,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
-      <source>made on {day}, {used}</source>
-      <translation>erstellt am {day}, {used}</translation>
+      <source>{may}, made on {day}, {used}</source>
+      <translation>{may}, erstellt am {day}, {used}</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5298,8 +5318,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
-      <source>A key of its own for each person or machine, so that one can be taken back alone.</source>
-      <translation>Für jede Person oder jeden Rechner ein eigener Schlüssel, damit er allein zurückgenommen werden kann.</translation>
+      <source>A key of its own for each person or machine, so that one can be taken back alone. It uses models, and manages them only if you allow that.</source>
+      <translation>Für jede Person oder jeden Rechner ein eigener Schlüssel, damit er allein zurückgenommen werden kann. Er nutzt Modelle und verwaltet sie nur, wenn du es erlaubst.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5355,6 +5375,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Programs that have it can then load, unload, download, change and remove models.</source>
+      <translation>Programme, die ihn haben, können Modelle dann laden, entladen, herunterladen, ändern und entfernen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>Revoke the key “{name}”?</source>
       <translation>Den Schlüssel „{name}“ zurücknehmen?</translation>
     </message>
@@ -5382,6 +5407,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/server/connect_view.py" />
       <source>Give the key a name first.</source>
       <translation>Gib dem Schlüssel zuerst einen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Let the key “{name}” manage models?</source>
+      <translation>Den Schlüssel „{name}“ Modelle verwalten lassen?</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -7680,6 +7710,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/settings/api_keys.py" />
+      <source>There is no key called {name}. Keys: {known}.</source>
+      <translation>Es gibt keinen Schlüssel namens {name}. Schlüssel: {known}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/api_keys.py" />
       <source>A key cannot be called {name}: a name has up to 64 letters, digits, spaces and . @ _ -, and begins with a letter or digit.</source>
       <translation>Ein Schlüssel kann nicht {name} heißen: Ein Name hat bis zu 64 Buchstaben, Ziffern, Leerzeichen und . @ _ - und beginnt mit Buchstabe oder Ziffer.</translation>
     </message>
@@ -7697,11 +7732,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/settings/api_keys.py" />
       <source>There is a key called {name} already: revoke it first, or take another name.</source>
       <translation>Es gibt schon einen Schlüssel namens {name}: Widerrufe ihn zuerst, oder nimm einen anderen Namen.</translation>
-    </message>
-    <message>
-      <location filename="../../app/settings/api_keys.py" />
-      <source>There is no key called {name}. Keys: {known}.</source>
-      <translation>Es gibt keinen Schlüssel namens {name}. Schlüssel: {known}.</translation>
     </message>
     <message>
       <location filename="../../app/settings/model_settings_store.py" />

@@ -33,6 +33,8 @@ LAN = tr(
     "Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow "
     "this only in a network that you trust."
 )
+USES, MANAGES = tr("uses models"), tr("manages models")
+ALLOW, DISALLOW = tr("Allow managing"), tr("Disallow managing")
 PORT_WIDTH = 76
 HIDDEN = "•" * 12  # in place of a key
 _LINES = 16  # of a snippet that are shown at once: as many as the second longest has
@@ -130,10 +132,13 @@ class ConnectView(Dressed, PageColumn):
     def _add_keys(self) -> None:
         section = self.add_section(
             tr("Keys for others"),
-            tr("A key of its own for each person or machine, so that one can be taken back alone."),
+            tr(
+                "A key of its own for each person or machine, so that one can be taken back alone. It uses models, and "
+                "manages them only if you allow that."
+            ),
         )
         self.key_rows = ActionRows(tr("Keys"), tr("No keys yet."))
-        self.key_rows.wanted.connect(self._on_revoke)
+        self.key_rows.wanted.connect(self._on_wanted)
         self.key_name = QLineEdit()
         self.key_name.setPlaceholderText(tr("Whose key, as “laptop” or “Ana”"))
         self.key_name.setAccessibleName(tr("Whose key"))
@@ -295,15 +300,28 @@ class ConnectView(Dressed, PageColumn):
         QGuiApplication.clipboard().setText(self._new)
         self.made.button.setText(tr("Copied"))
 
-    def _on_revoke(self, key: str, action: str) -> None:
+    def _on_wanted(self, key: str, action: str) -> None:
+        if action == ALLOW:
+            more = tr("Programs that have it can then load, unload, download, change and remove models.")
+            ask_first(
+                self, tr("Let the key “{name}” manage models?", name=key), more, action, lambda: self._let(key, True)
+            )
+        elif action == DISALLOW:
+            self._let(key, False)
+        else:
+            self._ask_to_revoke(key, action)
+
+    def _let(self, key: str, may_manage: bool) -> None:
+        body = {"may_manage": may_manage}
+        self._api.ask("POST", _path(key), body, lambda found: self.look(), self._say_key_problem)
+
+    def _ask_to_revoke(self, key: str, action: str) -> None:
         more = tr("Programs that have it are refused from now on. It cannot be brought back; another can be made.")
         ask_first(self, tr("Revoke the key “{name}”?", name=key), more, action, lambda: self._revoke(key))
 
     def _revoke(self, key: str) -> None:
         self.made.hide()
-        self._api.ask(
-            "DELETE", f"/slipstream/keys/{quote(key, safe='')}", None, lambda found: self.look(), self._say_key_problem
-        )
+        self._api.ask("DELETE", _path(key), None, lambda found: self.look(), self._say_key_problem)
 
     def _say_key_problem(self, sentence: str) -> None:
         self.key_problem.say(sentence)
@@ -324,11 +342,16 @@ class _Snippet(QPlainTextEdit):
         return copied
 
 
+def _path(key: str) -> str:
+    return f"/slipstream/keys/{quote(key, safe='')}"
+
+
 def _key_row(key: dict[str, Any]) -> ActionRow:
+    may_manage = key.get("may_manage") is True
     used = tr("used last on {day}", day=day(key["used"])) if key.get("used") else tr("not used yet")
     return ActionRow(
         str(key["name"]),
         str(key["name"]),
-        tr("made on {day}, {used}", day=day(key["made"]), used=used),
-        (tr("Revoke"),),
+        tr("{may}, made on {day}, {used}", may=MANAGES if may_manage else USES, day=day(key["made"]), used=used),
+        (DISALLOW if may_manage else ALLOW, tr("Revoke")),
     )

@@ -14,23 +14,28 @@ from app.settings.api_keys import KeyStore
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+_MANAGE = "load, unload, download, change and remove models, change remotes, see the log"
 
 
 def build() -> typer.Typer:
     """Return the commands below ``keys``."""
     app = typer.Typer(help="Give clients API keys of their own, and take them back.", no_args_is_help=True)
-    for name, function in (("add", _add), ("list", _list), ("revoke", _revoke)):
+    for name, function in (("add", _add), ("list", _list), ("change", _change), ("revoke", _revoke)):
         app.command(name=name)(function)
     return app
 
 
-def _add(name: _Name, as_json: _Json = False) -> None:
+def _add(
+    name: _Name,
+    may_manage: Annotated[bool, typer.Option("--manage", help=f"Let it also {_MANAGE}.")] = False,
+    as_json: _Json = False,
+) -> None:
     """Make a key for a client, as "laptop" or "editor".
 
     It is shown this once: of a key only its hash is kept. Servers of this user, also those that run, take it at once,
-    and from then on take nobody without a key.
+    and from then on take nobody without a key. It may use the models, and with --manage manage them too.
     """
-    key = KeyStore().add(name)
+    key = KeyStore().add(name, may_manage=may_manage)
     if as_json:
         print(json.dumps({"name": name, "key": key}))
     else:
@@ -39,15 +44,37 @@ def _add(name: _Name, as_json: _Json = False) -> None:
 
 
 def _list(as_json: _Json = False) -> None:
-    """List the keys: their names, when they were made, and when they were used last."""
+    """List the keys: their names, what they may do, when they were made, and when they were used last."""
     keys = KeyStore().all()
     if as_json:
         print(json.dumps([asdict(key) for key in keys], ensure_ascii=False))
         return
     rows = [
-        [key.name, f"made {_day(key.made)}", f"used {_day(key.used)}" if key.used else "not used yet"] for key in keys
+        [
+            key.name,
+            "manages models" if key.may_manage else "uses models",
+            f"made {_day(key.made)}",
+            f"used {_day(key.used)}" if key.used else "not used yet",
+        ]
+        for key in keys
     ]
     print(table(rows) or "There are no keys: servers of this machine alone take requests without one.")
+
+
+def _change(
+    name: _Name,
+    may_manage: Annotated[
+        bool,
+        typer.Option("--manage/--use-only", show_default=False, help=f"Let it {_MANAGE}, or only use models."),
+    ],
+    as_json: _Json = False,
+) -> None:
+    """Let a key manage models, or only use them, from the next request on."""
+    KeyStore().let(name, may_manage=may_manage)
+    if as_json:
+        print(json.dumps({"name": name, "may_manage": may_manage}))
+        return
+    say(f"{name} may manage models." if may_manage else f"{name} may use models only.")
 
 
 def _revoke(name: _Name, as_json: _Json = False) -> None:

@@ -82,6 +82,7 @@ class MessageBody(WholeNumbers, LenientBody):
     output_config: OutputConfig | None = None
     output_format: Block | None = None
     speed: str | None = None
+    cache_salt: Text | None = None
     mcp_servers: list[Any] | None = Field(default=None, max_length=0)
 
     def chat(self) -> ChatCompletionBody:
@@ -98,6 +99,7 @@ class MessageBody(WholeNumbers, LenientBody):
             "tools": [_function(tool) for tool in self.tools or ()] or None,
             "response_format": self._form(),
             "speed": self.speed,
+            "cache_salt": self.cache_salt,
             # Whether there is reasoning at all is said by ``thinking``.
             "chat_template_kwargs": {"reasoning_effort": _EFFORTS.get(effort, effort)} if effort else None,
             **self._chosen(),

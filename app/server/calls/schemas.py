@@ -20,6 +20,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.server.calls.speed import wanted_speed
 from app.server.http.body import HINT, Body, LenientBody, WholeNumbers
+from app.server.http.keys import cache_salt
 from app.server.replies.constraints import JsonSchema, ResponseFormat, grammar_of, loose, with_structured, written
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
@@ -229,6 +230,7 @@ class GenerationBody(WholeNumbers):
 
     lora: list[LoraScale] | None = None
     id_slot: Annotated[int | None, Field(ge=-1), HINT] = None
+    cache_salt: Text | None = None
     speed: str | None = None
     service_tier: str | None = None
 
@@ -320,6 +322,11 @@ class GenerationBody(WholeNumbers):
     def wanted_slot(self) -> int | None:
         """The number of the slot to run in where it is free; None for any."""
         return self.id_slot if self.id_slot is not None and self.id_slot >= 0 else None
+
+    @property
+    def salt(self) -> str:
+        """What tells the cached texts of this key, and of what the client names, from others."""
+        return cache_salt(self.cache_salt or "")
 
     @property
     def includes_usage(self) -> bool:

@@ -112,6 +112,7 @@ class Call(ABC, Generic[_Body]):
                         lora=lora,
                         reports_progress=bool(body.stream and body.return_progress),
                         slot=body.wanted_slot,
+                        salt=body.salt,
                     )
                 )
                 requests += [replace(request, id=new_id(self.ID_PREFIX), sampling=one) for one in params]

@@ -285,7 +285,7 @@ class DeepReply:
         everything = _DISTIL.format(n=1) + _REFINE.format(notes="")
         drafts = "".join(_DRAFT.format(number=number, text="") for number in range(1, 10))
         prompt = await self._prompt(everything + drafts)
-        part = DeepPart(Request(new_id("deep"), prompt, 0, sampling=_GREEDY))
+        part = DeepPart(Request(new_id("deep"), prompt, 0, sampling=_GREEDY, salt=self._question.salt))
         async with aclosing(self._run([part])) as events:
             async for _ in events:
                 pass

@@ -73,9 +73,10 @@ async def card_of(
         can.append("embedding")
     else:
         can.append("completion")
-        if template is not None:
-            in_words = is_quick and loaded is None
-            can += _by_words(template) if in_words else await _of_template(loaded or file, renderer)
+        if is_quick and loaded is None:
+            can += _by_words(template or "")
+        else:
+            can += await template_capabilities(loaded or file, renderer)
         if loaded.mmproj if loaded is not None else await asyncio.to_thread(_will_see, entry, pool):
             can.append("vision")
         if loaded.fim is not None if loaded is not None else file.can_insert:
@@ -96,7 +97,10 @@ def _by_words(template: str) -> list[str]:
     return [name for name, can in (("tools", "tools" in template), ("thinking", thinks)) if can]
 
 
-async def _of_template(model: LoadedModel | _File, renderer: TemplateRenderer) -> list[str]:
+async def template_capabilities(model: LoadedModel | _File, renderer: TemplateRenderer) -> list[str]:
+    """Return which of tools and thinking a template can; nothing where there is none, or it cannot be rendered."""
+    if model.chat_template is None:
+        return []
     try:
         form = await renderer.reply_format(model)
     except ApiError:  # whoever chats with it is told what is wrong with its template

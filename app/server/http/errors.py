@@ -275,6 +275,7 @@ _RULES: Mapping[str, tuple[str, str]] = {
     "greater_than_equal": ("integer_below_min_value", "{field} must be {ge} or more, not {input}."),
     "less_than_equal": ("integer_above_max_value", "{field} must be {le} or less, not {input}."),
     "too_short": ("array_below_min_length", "{field} must have {min_length} or more entries, not {actual_length}."),
+    "string_too_short": ("string_below_min_length", "{field} must have {min_length} or more characters."),
     "too_long": ("array_above_max_length", "{field} must have {max_length} or fewer entries, not {actual_length}."),
     "json_invalid": ("invalid_json", "The body is not valid JSON: {error}."),
 }
@@ -295,10 +296,11 @@ _JSON_WORDS = (
 def from_validation(problems: Iterable[Mapping[str, Any]], names: Mapping[str, str] = {}) -> ApiError:
     """Return the 400 for the first of pydantic's problems, naming its field; ``names`` are those sent, by ours."""
     listed = list(problems)
-    # Each member of a union complains for itself: the one that got furthest is the one that was meant.
+    # Each member of a union complains for itself: the one that got furthest, or has the type, was meant.
     same_field = [one for one in listed if one["loc"][:2] == listed[0]["loc"][:2]]
-    problem = max(same_field, key=lambda one: len(one["loc"]))
+    problem = max(same_field, key=lambda one: (len(one["loc"]), not one["type"].endswith("_type")))
     kind = str(problem["type"])
+    kinds = [one for one in same_field if len(one["loc"]) == len(problem["loc"]) and one["type"].endswith("_type")]
     place = problem["loc"][1:] if problem["loc"][:1] in (("body",), ("path",)) else problem["loc"]
     if kind == "json_invalid":
         place = ()
@@ -313,7 +315,9 @@ def from_validation(problems: Iterable[Mapping[str, Any]], names: Mapping[str, s
     if kind == "value_error" and field in message:
         sentence = "{message}."
     elif kind not in _RULES and message.startswith(_SHOULD_BE):
-        sentence, message = "{field} must be {message}.", _must_be(message)
+        # Where it has the type of no member, each may be meant.
+        meant = dict.fromkeys(_must_be(str(one["msg"])) for one in (kinds if problem in kinds else [problem]))
+        sentence, message = "{field} must be {message}.", " or ".join(meant)
     facts = {"field": field or "The body", "message": message, "input": repr(problem.get("input"))}
     facts |= {name: str(value) for name, value in problem.get("ctx", {}).items()}
     return refuse(400, sentence.format(**facts), param=field or None, code=code)

@@ -8,15 +8,19 @@ import signal
 import socket
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
 import httptools
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from app.server.http.errors import refuse
 from app.server.http.web_socket import handshake, refusal
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
 
 # Room for more than one read: how a read is split into heads and bodies is not known here.
 MAX_HEAD = 1 << 20
@@ -184,6 +188,25 @@ class HttpProtocol(HttpToolsProtocol):
         """The body is over; that of a request with an offer has not begun."""
         if not self._offers_upgrade:
             super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Answer a request. What is sent on a connection that was closed a moment ago is dropped.
+
+        uvicorn does so once it was told that the connection is lost; until then, uvloop raises.
+        """
+
+        async def answer(scope: Any, receive: Any, send: Any) -> None:
+            async def send_on(message: Any) -> None:
+                try:
+                    await send(message)
+                except RuntimeError as error:
+                    if "the handler is closed" not in str(error):
+                        raise
+                    cycle.disconnected = True
+
+            await app(scope, receive, send_on)
+
+        super()._start_asgi_task(cycle, answer)
 
     def send_400_response(self, msg: str) -> None:
         """Say that this is no request; what the parser says goes to the log."""

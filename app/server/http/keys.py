@@ -16,12 +16,24 @@ caller: ContextVar[str | None] = ContextVar("caller", default=None)
 caller_id: ContextVar[str | None] = ContextVar("caller_id", default=None)
 """What tells the key of the request that is being answered from others; None for that of whom the server belongs to."""
 
+manages: ContextVar[bool] = ContextVar("manages", default=True)
+"""Whether the request that is being answered may manage models, or only use them."""
+
 ENDPOINT = "editors"  # what the key of the open port is called where requests are listed
 
 
 def may_see(made_by: str | None) -> bool:
     """Whether the request that is being answered may see what was made with this key: its own, and the owner all."""
     return caller_id.get() in (None, made_by)
+
+
+def cache_salt(named: str = "") -> str:
+    """Return the salt of what is cached for the request that is being answered; the owner's has none.
+
+    Each client's key has its own texts, and of these each salt that the client has ``named``.
+    """
+    client = caller_id.get() or ""
+    return f"{client}\n{named}" if client or named else ""
 
 
 class ApiKeys:
@@ -54,6 +66,10 @@ class ApiKeys:
         if not name and (len(self._given) < 2 or secrets.compare_digest(sent, self.local.encode())):
             return None
         return hashlib.sha256(sent).hexdigest()[:32]
+
+    def may_manage(self, name: str | None, sent: bytes) -> bool:
+        """Return whether a key of this name, or none, may manage models: the owner's, and those that it lets."""
+        return self.id_of(name, sent) is None or self.store.may_manage(sent)
 
     def name_of(self, sent: bytes) -> str | None:
         """Return the name of a key, "" for one without a name; None for what is no key of this server.

@@ -1,6 +1,6 @@
 """Requests that are refused before a route sees them: foreign hosts and origins, bodies too large or not JSON.
 
-Also what only the owner of a server may change: from its own machine, and with a key.
+Also what only the owner of a server may change, and keys that it lets.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.http.errors import ANTHROPIC, ApiError, refuse
-from app.server.http.keys import ApiKeys, caller, caller_id
+from app.server.http.keys import ApiKeys, caller, caller_id, manages
 from app.server.http.listening_socket import is_socket_path
 from app.settings.server_settings import ServerSettings
 from core.values.addresses import ALL_ORIGINS, LOCAL_ORIGINS
-from models.formatting.program import advice
+from models.formatting.program import PROGRAM, advice, command
 
 # Six photographs of 4 MB, as base64.
 MAX_BODY = 32 * 1024 * 1024
@@ -335,6 +335,7 @@ class BearerAuth:
                 asyncio.get_running_loop().run_in_executor(None, self._keys.store.note_use, name)
             caller.set(name or None)
             caller_id.set(self._keys.id_of(name, sent))
+            manages.set(self._keys.may_manage(name, sent))
             await self._app(scope, receive, send)
             return
         message = "This server needs an API key: send it as the header 'Authorization: Bearer KEY'."
@@ -395,22 +396,33 @@ def plain_path(path: str) -> str:
     return "/" + "/".join(part for part in path.split("/") if part)
 
 
-def check_owner(http: HttpRequest, what: str, *, by_name: bool = True) -> None:
-    """Refuse anybody but the owner; ``what`` begins the sentence, as "Remotes are changed".
+async def check_manages(http: HttpRequest) -> None:
+    """Refuse keys that may only use models."""
+    if manages.get():
+        return
+    keys: ApiKeys = http.app.state.keys
+    name = caller.get()
+    if name is not None and keys.store.has(name):
+        way = advice(command("keys change", name, "--manage"), "“Allow managing” on the page Server")
+        message = f"The key {name!r} may use models, not manage them: {way} allows that."
+    else:
+        way = advice(f"{PROGRAM} keys add NAME --manage", "“Make a key” and “Allow managing” on the page Server")
+        message = f"This key may use models, not manage them: {way} makes one that may."
+    raise refuse(403, message, code="may_not_manage")
 
-    Without ``by_name`` also those with a client's key: an editor's shall not make itself others.
-    """
+
+def check_here(http: HttpRequest, what: str) -> None:
+    """Refuse other machines, and a server without a key; ``what`` begins the sentence, as "Remotes are changed"."""
     keys: ApiKeys = http.app.state.keys
     if not keys.is_needed:
         raise refuse(403, f"{what} by a server with an API key only: start it with --api-key.", code="api_key_needed")
     # A Unix socket has no address, and belongs to this machine.
     if http.client is not None and http.client.host not in LOOPBACK_NAMES:
         raise refuse(403, f"{what} on the machine of the server only.", code="not_local")
-    if not by_name:
-        check_own_key(what)
 
 
-def check_own_key(what: str) -> None:
-    """Refuse clients' keys; ``what`` begins the sentence."""
+def check_owner(http: HttpRequest, what: str) -> None:
+    """Refuse clients' keys too: one that could make others would outlive its end."""
+    check_here(http, what)
     if caller_id.get() is not None:
         raise refuse(403, f"{what} with the server's own key only, not with a client's.", code="not_owner")

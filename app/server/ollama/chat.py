@@ -20,6 +20,8 @@ from app.server.calls.model_pool import ModelPool
 from app.server.chat.chat_call import ChatCall
 from app.server.chat.run import AnyCall, Reply, Run, respond
 from app.server.http.errors import ApiError, refuse
+from app.server.http.keys import manages
+from app.server.http.limits import check_manages
 from app.server.http.sse import LineStream, while_connected
 from app.server.llama_cpp.completion import LlamaCall
 from app.server.llama_cpp.infill import InfillBody, InfillCall
@@ -80,11 +82,14 @@ def nanoseconds(seconds: float) -> int:
 
 @asynccontextmanager
 async def resting(pool: ModelPool, body: RunBody) -> AsyncIterator[None]:
-    """Unload the model behind a call that asks for it (``keep_alive: 0``), as soon as nobody else uses it."""
+    """Unload the model behind a call that asks for it (``keep_alive: 0``), as soon as nobody else uses it.
+
+    Clients send that along with any call: for a key that only uses models it changes nothing.
+    """
     try:
         yield
     finally:
-        if body.unloads:
+        if body.unloads and manages.get():
             with contextlib.suppress(ApiError, SlipstreamError):  # it has left meanwhile
                 await pool.request_unload(body.model)
 
@@ -131,6 +136,7 @@ async def _prepared(http: HttpRequest, body: WritingBody, kind: Kind) -> Respons
             async with pool.lease(body.model) as host:
                 name = shown_name(host.name)
             return
+        await check_manages(http)
         async with resting(pool, body):
             pass
 

@@ -65,7 +65,7 @@ def inputs_of(value: Any, field: str) -> tuple[PromptInput, ...]:
     is_one = isinstance(value, str) or (isinstance(value, list) and value and all(map(_is_token, value)))
     several = [value] if is_one else value
     if not isinstance(several, list) or not several:
-        raise ValueError(f"{field} must be a text, token ids, or a list of these, and not empty")
+        raise ValueError(f"{field} must be a text, token ids, or a list of these, none of them empty")
     if len(several) > MAX_INPUTS:
         raise ValueError(f"{field} must have {MAX_INPUTS:,} entries or fewer, not {len(several):,}")
     return tuple(_input_of(one, field) for one in several)
@@ -80,7 +80,7 @@ def _input_of(value: Any, field: str) -> PromptInput:
         return value
     if isinstance(value, list) and value and all(map(_is_token, value)):
         return tuple(value)
-    raise ValueError(f"each entry of {field} must be a text or a list of token ids, and not empty")
+    raise ValueError(f"{field} must be a text, token ids, or a list of these, none of them empty")
 
 
 def _is_token(value: Any) -> bool:

@@ -10,11 +10,12 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
 from app.server.calls.schemas import Text
 from app.server.http.body import HINT, WholeNumbers, valid
+from app.server.http.errors import refuse
 from core.values.errors import BadRequest
 
 Item = dict[str, Any]
@@ -59,6 +60,13 @@ class ResponseBody(WholeNumbers):
     prompt: None = None
     stream_options: Annotated[Item | None, HINT] = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_left_out(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("input", ...) is None:
+            return {name: one for name, one in value.items() if name != "input"}
+        return value
+
     @field_validator("input", "tools", "tool_choice", "reasoning", "text")
     @classmethod
     def _can_be_told_again(cls, value: Any, info: ValidationInfo) -> Any:
@@ -90,6 +98,8 @@ class ResponseBody(WholeNumbers):
         """Return the chat call's body, for a conversation that ``earlier`` items begin; raises BadRequest, ApiError."""
         if "n" in (self.model_extra or {}):
             raise BadRequest("A response is one answer: leave n out.", param="n")
+        if "input" not in self.model_fields_set and not earlier and not self.instructions:
+            raise refuse(400, "Missing required field: input.", param="input", code="missing_required_parameter")
         tools = ToolNames(self.tools or ())
         fields = {name: value for name, value in (self.model_extra or {}).items() if name not in _HINTS}
         fields |= {

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from app.server.http.body import Body, as_asked
-from app.server.http.limits import check_owner
+from app.server.http.limits import check_here
 from app.server.remotes.exchange import Remotes
 from app.settings import worker_tokens
 from core.remote_devices.borrowing import look
@@ -40,7 +40,7 @@ async def list_remotes(http: HttpRequest) -> Response:
 
 async def add_remote(body: RemoteBody, http: HttpRequest) -> Response:
     """Add a remote, or replace the one of this name, and say whether it answers."""
-    check_owner(http, "Remotes are changed")
+    check_here(http, "Remotes are changed")
     remotes = _remotes(http)
     remote = await asyncio.to_thread(
         remotes.store.add, body.name, body.url, key=body.key, fallback=body.fallback, models=body.models
@@ -60,7 +60,7 @@ async def test_remote(name: str, http: HttpRequest) -> Response:
 
 async def remove_remote(name: str, http: HttpRequest) -> Response:
     """Forget a remote and its key."""
-    check_owner(http, "Remotes are changed")
+    check_here(http, "Remotes are changed")
     await asyncio.to_thread(_remotes(http).store.remove, name)
     return JSONResponse({"name": name, "removed": True})
 
@@ -86,7 +86,7 @@ class WorkerBody(Body):
 
 async def list_workers(http: HttpRequest) -> Response:
     """List the workers that were added and what they lend; ``problem`` says why one does not answer."""
-    check_owner(http, "Workers are listed")
+    check_here(http, "Workers are listed")
     addresses = await asyncio.to_thread(worker_tokens.known_workers)
     found = await asyncio.gather(*(asyncio.to_thread(_look, address) for address in addresses))
     return JSONResponse(as_asked(http, {"object": "list", "data": found}))
@@ -94,13 +94,13 @@ async def list_workers(http: HttpRequest) -> Response:
 
 async def add_worker(body: WorkerBody, http: HttpRequest) -> Response:
     """Try a worker with its token; keep both where it answers."""
-    check_owner(http, "Workers are changed")
+    check_here(http, "Workers are changed")
     return JSONResponse(await asyncio.to_thread(_added, body.address.strip(), body.token.strip()), 201)
 
 
 async def remove_worker(place: str, http: HttpRequest) -> Response:
     """Forget a worker, named as HOST:PORT, and its token."""
-    check_owner(http, "Workers are changed")
+    check_here(http, "Workers are changed")
     address = f"{WORKER_SCHEME}{place}"
     await asyncio.to_thread(worker_tokens.forget_worker, address)
     return JSONResponse({"address": address, "removed": True})

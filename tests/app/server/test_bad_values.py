@@ -327,3 +327,32 @@ def test_null_is_the_default_of_every_field(server: RunningServer) -> None:
             server.http.post(path, json=body) for body in (BODIES[path], dict.fromkeys(fields) | BODIES[path])
         )
         assert with_nulls.status_code == plain.status_code, (path, with_nulls.text)
+
+
+TOLD = (
+    ("/v1/responses", {}, "input", "Missing required field: input."),
+    ("/v1/responses", {"input": None}, "input", "Missing required field: input."),
+    ("/v1/responses", {"input": []}, "input", "input must have 1 or more entries, not 0."),
+    ("/v1/responses", {"input": {}}, "input", "input must be a valid string or a list."),
+    ("/v1/responses/input_tokens", {}, "input", "Missing required field: input."),
+    ("/api/v1/chat", {"model": "x", "input": []}, "input", "input must have 1 or more entries, not 0."),
+    ("/v1/rerank", {"query": "", "documents": ["a"]}, "query", "query must have 1 or more characters."),
+    ("/embedding", {"content": [""]}, "content", "content must be a text, token ids, or a list of these, none of them"),
+    ("/tokenize", {"content": {}}, "content", "content must be a valid string or a list."),
+)
+
+
+@pytest.mark.parametrize(("path", "body", "param", "words"), TOLD)
+def test_what_is_missing_is_not_called_empty_nor_what_is_empty_of_another_type(
+    server: RunningServer, path: str, body: dict[str, Any], param: str, words: str
+) -> None:
+    answer = server.http.post(path, json=body)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, param)
+    assert error["message"].startswith(words)
+
+
+def test_a_conversation_goes_on_without_an_input(server: RunningServer) -> None:
+    first = server.http.post("/v1/responses", json={"input": "Hi", "max_output_tokens": 2}).json()
+    more = {"previous_response_id": first["id"], "max_output_tokens": 2}
+    assert server.http.post("/v1/responses", json=more).status_code == 200

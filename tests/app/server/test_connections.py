@@ -153,13 +153,20 @@ async def no_application(scope, receive, send) -> None:
     await asyncio.Event().wait()
 
 
-def said_to(*parts: bytes, to=no_application) -> Wire:
+class ClosedWire(Wire):
+    """Is closed, as uvloop's where the client has reset it, and not yet said to be lost."""
+
+    def write(self, data: bytes) -> None:
+        raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+
+def said_to(*parts: bytes, to=no_application, over: type[Wire] = Wire) -> Wire:
     """Return the wire after a client has sent these parts; ``to`` has each of its turns in between."""
 
     async def run() -> Wire:
         config = uvicorn.Config(to, http=HttpProtocol, log_config=None)
         config.load()
-        protocol, wire = HttpProtocol(config, ServerState(), {}), Wire()
+        protocol, wire = HttpProtocol(config, ServerState(), {}), over()
         protocol.connection_made(wire)
         for part in parts:
             if not wire.is_closed:
@@ -212,6 +219,27 @@ def test_a_head_without_an_end_is_refused_and_long_ones_with_an_end_are_read() -
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * (MAX_HEAD // 2)
     wire = said_to(head, b"a\r\n\r\n", head, b"a\r\n\r\n", head, b"a\r\n\r\n")
     assert (wire.written, wire.is_closed) == (b"", False)
+
+
+def test_an_answer_on_a_connection_that_was_closed_a_moment_ago_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    said_to(HEAD + b"\r\n", to=PlainTextResponse("nobody reads this"), over=ClosedWire)
+    assert not caplog.records
+
+
+def test_who_leaves_within_a_body_leaves_no_error(server: RunningServer) -> None:
+    head = f"Host: localhost\r\nAuthorization: Bearer {server.process.api_key}\r\nContent-Length: 90\r\n"
+    json_body, form = "application/json\r\n\r\n{", "multipart/form-data; boundary=x\r\n\r\n--x\r\n"
+    for path, body in (
+        ("/slipstream/library/downloads/clear", json_body),
+        ("/v1/chat/completions", json_body),
+        ("/v1/files", form),
+    ):
+        with opened(server.url, 1, f"POST {path} HTTP/1.1\r\n{head}Content-Type: {body}".encode()) as (leaving,):
+            leaving.shutdown(socket.SHUT_WR)
+            while leaving.recv(4_096):
+                pass
+    log = server.http.get("/slipstream/log", params={"lines": 300}).json()["lines"]
+    assert not any("ClientDisconnect" in line for line in log)
 
 
 def test_who_comes_in_while_the_server_leaves_is_sent_away_like_the_others() -> None:

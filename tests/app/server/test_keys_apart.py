@@ -1,9 +1,10 @@
-"""What one client's key made is not there for another's: responses, files, batches, requests that run, slots."""
+"""What clients' keys may: what one made is not there for another's, and only some manage models."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -14,10 +15,13 @@ from pathlib import Path
 import openai
 import pytest
 
+from app.server.http.errors import is_ollama
 from app.server.http.keys import ApiKeys
 from app.server.openai.response_store import KEPT_SECONDS, ResponseStore, StoredResponse
 from app.settings.server_settings import ServerSettings
 from models.files.disk import backup_of
+from models.library.requests import EVENTS
+from models.library.requests import ROUTES as LIBRARY_ROUTES
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.app.server.test_batches import chat_line, request_line, results, submit, until
 from tests.support import waiting
@@ -29,10 +33,15 @@ class Client:
     """Someone with a key of this name."""
 
     def __init__(self, server: RunningServer, name: str) -> None:
+        self.name = name
         self.key = server.http.post("/slipstream/keys", json={"name": name}).json()["key"]
         self.openai = openai.OpenAI(base_url=f"{server.url}/v1", api_key=self.key, max_retries=0, timeout=60)
         self.headers = {"Authorization": f"Bearer {self.key}"}
         self._server = server
+
+    def may_manage(self, may: bool) -> None:
+        changed = self._server.http.post(f"/slipstream/keys/{self.name}", json={"may_manage": may})
+        assert changed.json() == {"name": self.name, "may_manage": may}
 
     def sends(self, method: str, path: str, **more):
         return self._server.http.request(method, path, headers=self.headers, **more)
@@ -136,6 +145,41 @@ def test_an_image_of_another_key_is_no_file(server, clients):
     assert (refused["code"], own["code"]) == ("file_not_found", "images_not_supported")
 
 
+TEXT = "{} is the first word of a secret that nobody else has sent: the red boats come home on Tuesday."
+CALLS = {
+    "/v1/chat/completions": lambda text: {"messages": [{"role": "user", "content": text}], "max_tokens": 1},
+    "/v1/completions": lambda text: {"prompt": text, "max_tokens": 1},
+    "/v1/responses": lambda text: {"input": text, "max_output_tokens": 1, "store": False},
+    "/v1/messages": lambda text: {"messages": [{"role": "user", "content": text}], "max_tokens": 1},
+    "/completion": lambda text: {"prompt": text, "n_predict": 1},
+}
+CACHED = re.compile(r'"(?:cached_tokens|cache_read_input_tokens|cache_n)":\s*(\d+)')
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_the_cached_texts_of_a_key_are_found_by_this_key_only(server, clients, path):
+    body = {"model": MODEL, **CALLS[path](TEXT.format(path))}
+
+    def finds(**more) -> list[bool]:
+        answers = [one.sends("POST", path, json=body | more).text for one in (*clients, *clients)]
+        return [int(CACHED.search(answer)[1]) > len(TEXT) // 5 for answer in answers]
+
+    assert finds() == [False, False, True, True]
+    assert finds(cache_salt="of a user") == [False, False, True, True]
+    found = [CACHED.search(server.http.post(path, json=body).text)[1] for _ in range(2)]
+    assert [int(count) > len(TEXT) // 5 for count in found] == [False, True], "the owner has its own too"
+
+
+def test_where_a_prompt_parts_from_a_cached_text_is_told_of_those_of_its_key_only(server, clients):
+    laptop, phone = clients
+    missed = []
+    for one, word in ((phone, "boats"), (laptop, "hats"), (laptop, "foxes")):
+        asked = {"messages": [{"role": "user", "content": f"Nobody may read of thirteen {word}."}], "max_tokens": 1}
+        missed.append(one.sends("POST", "/v1/chat/completions", json=asked).text)
+    assert "hats" in missed[2]
+    assert not any("boats" in answer for answer in missed[1:])
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -163,17 +207,83 @@ def test_requests_that_run_are_seen_and_ended_by_their_key_and_the_owner(server,
         assert ['"is_processing":true' in one for one in slots] == [True, True]
 
 
-def test_slots_and_scales_are_changed_with_the_servers_own_key(home, tmp_path):
+def test_slots_and_scales_are_changed_with_keys_that_manage(home, tmp_path):
     with RunningServer("--no-draft", "--slot-save-path", str(tmp_path)) as server:
-        laptop = Client(server, "tablet")
+        tablet = Client(server, "tablet")
         server.chat(max_tokens=1)
         file = {"filename": "a.bin"}
         for action in ("save", "restore", "erase"):
-            refused = laptop.sends("POST", f"/slots/0?action={action}", json=file)
+            refused = tablet.sends("POST", f"/slots/0?action={action}", json=file)
             assert (refused.status_code, refused.json()["error"]["code"]) == (403, 403)
-        assert laptop.sends("POST", "/lora-adapters", json=[]).status_code == 403
+        assert tablet.sends("POST", "/lora-adapters", json=[]).status_code == 403
         assert server.http.post("/slots/0?action=save", json=file).json()["n_saved"] > 0
+        tablet.may_manage(True)
+        assert tablet.sends("POST", "/slots/0?action=erase", json=file).json()["n_erased"] > 0
         server.http.delete("/slipstream/keys/tablet")
+
+
+MANAGING = (
+    ("POST", "/slipstream/load", {"model": "none"}),
+    ("DELETE", "/slipstream/load", None),
+    ("POST", "/slipstream/unload", {}),
+    ("POST", "/models/load", {"model": "none"}),
+    ("POST", "/models/unload", {"model": "none"}),
+    ("POST", "/models", {"model": "nobody/none:Q4_0"}),
+    ("DELETE", "/models?model=none", None),
+    ("POST", "/api/pull", {"model": "none"}),
+    ("DELETE", "/api/delete", {"model": "none"}),
+    ("POST", "/api/chat", {"model": MODEL, "messages": [], "keep_alive": 0}),
+    ("POST", "/api/generate", {"model": MODEL, "keep_alive": "0s"}),
+    ("POST", "/api/v1/models/load", {"model": "none"}),
+    ("POST", "/api/v1/models/unload", {"instance_id": "none"}),
+    ("POST", "/api/v1/models/download", {"model": "nobody/none"}),
+    ("GET", "/slipstream/log", None),
+    ("HEAD", "/slipstream/log", None),
+    ("GET", "/slipstream/workers", None),
+    ("POST", "/slipstream/workers", {"address": "rpc://127.0.0.1:1", "token": "x"}),
+    ("DELETE", "/slipstream/workers/127.0.0.1:1", None),
+    ("POST", "/slipstream/remotes", {"name": "none", "url": "ftp://none"}),
+    ("POST", "/slipstream/remotes/none/test", {}),
+    ("DELETE", "/slipstream/remotes/none", None),
+    *((route.method, route.path, {}) for route in LIBRARY_ROUTES),
+    ("GET", EVENTS, None),
+)
+
+
+def test_a_key_uses_models_and_manages_them_only_if_it_may(server, clients):
+    laptop, _ = clients
+    for method, path, body in MANAGING:
+        refused = laptop.sends(method, path, json=body)
+        assert refused.status_code == 403, (method, path)
+        if method == "HEAD":
+            continue
+        told = refused.json()
+        error = told["error"] if is_ollama(path) else told["error"]["message"]
+        assert error.startswith("The key 'laptop' may use models, not manage them: "), (method, path)
+        assert "slipstream keys change laptop --manage" in error
+    uses = (("GET", "/api/ps"), ("GET", "/models"), ("GET", "/api/v1/models"), ("GET", "/slipstream/state"))
+    assert [laptop.sends(method, path).status_code for method, path in uses] == [200] * 4
+    said = [{"role": "user", "content": "Hello"}]
+    asked = {"model": MODEL, "messages": said, "stream": False, "keep_alive": 0, "options": {"num_predict": 2}}
+    assert laptop.sends("POST", "/api/chat", json=asked).json()["done_reason"] == "length"
+    assert laptop.sends("POST", "/api/chat", json={"model": MODEL}).json()["done_reason"] == "load"
+    assert server.state["phase"] == "ready", "the model has not left for this key"
+    laptop.may_manage(True)
+    wrong = [laptop.sends(*one[:2], json=one[2]).status_code for one in MANAGING if "none" in str(one[1:])]
+    assert 403 not in wrong
+    assert laptop.sends("GET", "/slipstream/log").status_code == 200
+    owners = [laptop.sends("GET", path).status_code for path in ("/slipstream/keys", "/slipstream/endpoint")]
+    assert owners == [403, 403], "what it made there would outlive its end"
+    laptop.may_manage(False)
+    assert laptop.sends("GET", "/slipstream/log").status_code == 403
+
+
+def test_a_key_without_a_name_says_how_one_that_manages_is_made(home, tmp_path):
+    (tmp_path / "keys.txt").write_text("team-1\nteam-2\n")
+    with RunningServer("--no-draft", "--api-key-file", str(tmp_path / "keys.txt")) as server:
+        refused = server.http.post("/models/unload", json={"model": MODEL}, headers={"x-api-key": "team-1"})
+    assert refused.status_code == 403
+    assert "slipstream keys add NAME --manage makes one that may." in refused.json()["error"]["message"]
 
 
 def test_of_several_keys_without_a_name_each_is_a_client_and_the_users_own_programs_have_another():
@@ -182,8 +292,9 @@ def test_of_several_keys_without_a_name_each_is_a_client_and_the_users_own_progr
     assert len(ids - {None}) == 2
     own = keys.local.encode()
     assert (keys.name_of(own), keys.id_of(keys.name_of(own), own)) == ("", None)
+    assert [keys.may_manage("", key) for key in (b"one", b"two", own)] == [False, False, True]
     alone = ApiKeys(ServerSettings(api_key="one", more_api_keys=("one",)))
-    assert (alone.local, alone.id_of("", b"one")) == ("one", None)
+    assert (alone.local, alone.id_of("", b"one"), alone.may_manage("", b"one")) == ("one", None, True)
 
 
 def test_responses_from_before_are_the_owners_and_a_copy_is_kept_as_long_as_they_are(tmp_path):

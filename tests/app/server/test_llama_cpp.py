@@ -284,6 +284,9 @@ def test_properties_are_those_of_the_model(server):
     assert found["default_generation_settings"]["n_ctx"] == 1024
     assert found["default_generation_settings"]["params"]["temperature"] == 0.8
     assert "im_start" in found["chat_template"]
+    (listed,) = (one for one in server.http.get("/v1/models").json()["data"] if one["id"] == MODEL)
+    assert (listed["meta"]["n_ctx"], listed["status"]) == (1024, {"value": "loaded"})
+    assert found["chat_template_caps"] == {"supports_tools": True, "supports_tool_calls": True}
     assert server.http.post("/props", json={}).status_code == 501
 
 

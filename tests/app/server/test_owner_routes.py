@@ -106,20 +106,9 @@ def test_keys_are_made_listed_and_revoked(server):
         refused = server.http.post("/slipstream/keys", json=again)
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "name")
     theirs = {"Authorization": f"Bearer {key}"}
-    for path in OWNERS:
-        refused = server.http.get(path, headers=theirs)
-        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_owner")
-    secret = "Nobody else may read of thirteen {}."
-    missed = []
-    for headers, word in (({}, "boats"), ({}, "coins"), (theirs, "hats"), (theirs, "foxes")):
-        for is_streamed in (False, True):
-            asked = {"messages": [{"role": "user", "content": secret.format(word)}], "max_tokens": 1}
-            asked |= {"stream": is_streamed, "seed": len(missed)}
-            missed.append(server.http.post("/v1/chat/completions", json=asked, headers=headers).text)
-    assert "boats" in missed[2], "the owner sees where a prompt parts from a cached text"
-    for answer in missed[4:]:
-        assert '"cache_miss"' in answer
-        assert not any(word in answer for word in ("boats", "coins"))
+    refused = [server.http.get(path, headers=theirs) for path in OWNERS]
+    assert [one.status_code for one in refused] == [403] * 3
+    assert [one.json()["error"]["code"] for one in refused] == ["not_owner", "not_owner", "may_not_manage"]
     assert server.http.delete("/slipstream/keys/laptop").json()["revoked"]
     assert models(server.url, key) == 401
     assert server.http.delete("/slipstream/keys/laptop").status_code == 400

@@ -18,7 +18,7 @@ from core.values.messages import FinishReason
 from tests.support.engines import Ledger, complete, note_rows, open_engine, run, settle, submit
 from tests.support.integrity import check_slots, check_tree
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
-from tests.support.prompts import EMBER_DRAFT, ENDLESS, FOX, chat, words
+from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, FOX, chat, words
 from tools.model_factory import recurrent_factory
 from tools.model_factory.gguf_factory import cached_file
 
@@ -60,6 +60,38 @@ def test_a_text_with_a_window_can_be_cut_when_it_comes_back() -> None:
         again, ended, _ = complete(engine, prompt, max_tokens=40)
     assert ended.receipt.n_cached > 32  # its window
     assert again == first
+
+
+@pytest.mark.parametrize("make", [None, *MAKERS])
+def test_a_text_is_found_by_requests_with_its_salt_only(make: Callable[[Path], Path] | None, tmp_path: Path) -> None:
+    path = EMBER if make is None else make(tmp_path / "model.gguf")
+    options = {"n_slots": 2, "n_ctx": 1024, "n_ubatch": 64, "speculation": "off"}
+    options |= {"cache_folder": tmp_path, "cache_disk": 1 << 30}
+    prompt = words(300)
+    with open_engine(path, **options) as engine:
+        tokens, _ = greedy(engine, prompt, max_tokens=4, salt="a")
+        found = [cached(engine, prompt, salt=salt) for salt in ("", "b", "a", "", "b")]
+        assert [count > 0 for count in found] == [False, False, True, True, True]
+        while engine.slots.evict_idle():
+            pass
+        assert cached(engine, prompt, salt="c") == 0
+        again, ended = greedy(engine, prompt, max_tokens=4, salt="a")
+        assert ended.receipt.n_cached > 0
+        settle(engine)
+    assert_same_up_to_a_near_tie(again, tokens)
+    with open_engine(path, **options) as engine:
+        settle(engine)
+        assert cached(engine, prompt, salt="d") == 0
+        assert cached(engine, prompt, salt="a") > 0, "also from the disk"
+
+
+def test_requests_that_come_together_share_with_their_own_salt_only() -> None:
+    shared = words(600)
+    with open_engine(n_slots=4, n_ctx=1024, speculation="off") as engine:
+        for index, salt in enumerate(("a", "b", "b", "")):
+            submit(engine, str(index), shared + words(20, index), max_tokens=4, salt=salt)
+        ledger = run(engine)
+        assert [ledger.started[str(index)].n_cached for index in range(4)] == [0, 0, 600, 0]
 
 
 def test_a_common_beginning_is_stored_once() -> None:

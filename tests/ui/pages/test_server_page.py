@@ -245,6 +245,14 @@ def test_a_key_is_made_shown_once_and_revoked(qtbot, page: ServerPage) -> None:
     view.made.button.click()
     assert view.made.button.text() == "Copied"
     assert QGuiApplication.clipboard().text() in view.made.words.text()
+    row = view.key_rows.rows["laptop"]
+    assert row.line.text().startswith("uses models, made on ")
+    row.buttons["Allow managing"].click()
+    assert row.line.text().startswith("uses models, made on "), "it asks first"
+    agree(view)
+    qtbot.waitUntil(lambda: row.line.text().startswith("manages models, made on "))
+    row.buttons["Disallow managing"].click()
+    qtbot.waitUntil(lambda: row.line.text().startswith("uses models, made on "))
     view.key_rows.rows["laptop"].buttons["Revoke"].click()
     assert "laptop" in view.key_rows.rows, "it asks first"
     agree(view)
