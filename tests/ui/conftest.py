@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
@@ -112,3 +113,19 @@ def _nothing_is_left(qapp) -> Iterator[None]:
     use_colours(LIGHT)
     yield
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture(autouse=True)
+def _no_part_is_a_window(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail where a part is shown before it has its place: on a desktop that is a window, seen for a moment."""
+    alone: list[str] = []
+    set_visible = QWidget.setVisible
+
+    def watched(widget: QWidget, is_visible: bool) -> None:
+        if is_visible and widget.parent() is None and not isinstance(widget, QDialog):
+            alone.append(f"{type(widget).__name__} in {type(widget).__module__}")
+        set_visible(widget, is_visible)
+
+    monkeypatch.setattr(QWidget, "setVisible", watched)
+    yield
+    assert not alone

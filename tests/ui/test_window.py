@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOptionSlider,
     QStyleOptionViewItem,
+    QTextEdit,
     QWidget,
 )
 
@@ -1003,6 +1004,27 @@ def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, se
     for widget in (*reversed(seen[:-1]), seen[-1]):
         qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Backtab)
         assert window.focusWidget() is widget
+
+
+def test_each_place_where_tab_stops_shows_that_it_has_the_keyboard(
+    qtbot, window: MainWindow, library_server: LibraryServer
+) -> None:
+    window.link.start()
+    for page in PAGES:
+        window.show_page(page)
+        if page == "library":
+            models = window.library.models.list
+            qtbot.waitUntil(lambda models=models: models.rows.rowCount() > 0)
+        seen: set[QWidget] = set()
+        while window.focusNextPrevChild(True) and (widget := window.focusWidget()) not in seen:
+            seen.add(widget)
+            if not isinstance(widget, (QPlainTextEdit, QTextEdit)):  # these have their cursor
+                place = QRect(widget.mapTo(window, QPoint()), widget.size()).adjusted(-8, -8, 8, 8)
+                with_it = window.grab(place).toImage()
+                widget.clearFocus()
+                assert window.grab(place).toImage() != with_it, (page, widget.accessibleName())
+                widget.setFocus(Qt.FocusReason.TabFocusReason)
+        assert len(seen) > len(PAGES)
 
 
 def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -142,6 +142,10 @@ class ModelPicker(Dressed, QWidget):
         self.badge.setVisible(self.is_toy)
         self.status.setText(self._status())
         self._offer_cancel()
+        self.refill_menu()
+
+    def refill_menu(self) -> None:
+        """Show in an open menu what is known by now."""
         if self.menu.isVisible():
             self.fill_menu()
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from ui.gauges.faces import NOTHING, GaugeFace
 from ui.theme.colours import colours
 from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Corner, Type
+from ui.theme.tokens import Type
 from ui.widgets.elided_label import direction_of
 
 _LINE = 3
@@ -57,16 +57,6 @@ class Gauge(QWidget):
         else:
             super().keyPressEvent(event)
 
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show that the keyboard is here."""
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Show that the keyboard left."""
-        super().focusOutEvent(event)
-        self.update()
-
     def sizeHint(self) -> QSize:
         """Room for the widest face."""
         strong, quiet = QFontMetrics(self._font(True)), QFontMetrics(self._font(False))
@@ -84,10 +74,6 @@ class Gauge(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_words(painter)
         self._paint_line(painter)
-        if self.hasFocus():
-            painter.setPen(QPen(QColor(colours().focus), 1))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), Corner.S, Corner.S)
         painter.end()
 
     def _paint_words(self, painter: QPainter) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout
 
 from core.values.messages import Snapshot
@@ -18,6 +18,7 @@ from ui.theme.colours import Dressed
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, Space
+from ui.widgets.row_list import paint_ring
 
 HEIGHT = 36
 _SIDE = Space.L  # where the icons of the pages above begin and end
@@ -47,6 +48,7 @@ class SpeedBar(Dressed, QFrame):
         self.drafts = Gauge(tr("Accepted drafts"), GaugeFace(percent(1), tr("drafts · 8.8×")))
         self.requests = Gauge(tr("Requests"), GaugeFace("88", tr("active · 88 wait")))
         self.bound.set_clickable()
+        self.bound.installEventFilter(self)
         self.bound.clicked.connect(self.why_wanted)
         self.minute = Sparkline()
         self.when = QLabel()
@@ -108,6 +110,21 @@ class SpeedBar(Dressed, QFrame):
         """Leave out what has no room."""
         super().resizeEvent(event)
         self._leave_out()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Show which gauge has the keyboard, around it: its words begin at its edge."""
+        super().paintEvent(event)
+        for gauge in self.gauges:
+            if gauge.hasFocus():
+                painter = QPainter(self)
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                paint_ring(painter, gauge.geometry().adjusted(-Space.S, -Space.XS, Space.S, Space.XS))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Paint anew where the keyboard comes to a gauge or leaves it."""
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self.update()
+        return super().eventFilter(watched, event)
 
     def _leave_out(self) -> None:
         between = Space.XL if self.width() >= _ROOMY else Space.L

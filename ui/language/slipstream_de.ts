@@ -6220,8 +6220,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>{n_accepted:,} of {n_drafted:,} guessed tokens were right</source>
-      <translation>{n_accepted:,} von {n_drafted:,} geratenen Token stimmten</translation>
+      <source>{when} {n_accepted:,} of {n_drafted:,} guessed tokens were right</source>
+      <translation>{when} stimmten {n_accepted:,} von {n_drafted:,} geratenen Token</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
@@ -6405,8 +6405,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>Guessed tokens that were right, by place</source>
-      <translation>Richtig geratene Token, nach Stelle</translation>
+      <source>Guessed tokens that were right since the model was loaded, by place</source>
+      <translation>Seit dem Laden des Modells richtig geratene Token, nach Stelle</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />

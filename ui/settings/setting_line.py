@@ -29,10 +29,10 @@ class SettingLine(QWidget):
         for label in (self.name, self.help):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
-        self.help.setVisible(bool(help))
         words = fill(QVBoxLayout(), self.name, self.help, spacing=2)
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         fill(self._row, (words, 1), spacing=Space.XL, margins=(0, Space.S, 0, Space.S))
+        self.help.setVisible(bool(help))
         if control is not None:
             self._row.addWidget(control, 0, Qt.AlignmentFlag.AlignVCenter)
             self.name.setBuddy(control)

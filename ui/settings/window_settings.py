@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QSettings, Signal
 
+from ui.language import chosen
 from ui.settings.engine_options import ENGINE_OPTIONS
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.text_size import USUAL, read_percent
 from ui.theme.tokens import ACCENTS, USUAL_ACCENT
 
 _ENGINE = "engine/"
+_FIGURES = "figures"
 
 
 class WindowSettings(QObject):
@@ -43,6 +47,21 @@ class WindowSettings(QObject):
     def keeps_running(self) -> bool:
         """Whether closing the window is to leave the app running."""
         return self.is_on("keepsRunning", usually=False)
+
+    # Fit and speed of models, by name: judging them takes seconds after a start.
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """Return what was kept in this language."""
+        try:
+            language, said = json.loads(str(self._file.value(_FIGURES)))
+            return {name: str(words) for name, words in said.items()} if language == chosen() else {}
+        except (ValueError, TypeError, AttributeError):
+            return {}
+
+    def keep_figures(self, figures: Mapping[str, str]) -> None:
+        """Keep what is said of each model."""
+        self.keep(_FIGURES, json.dumps([chosen(), dict(figures)]))
 
     # Looks.
 

@@ -68,7 +68,8 @@ def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
             ).strip()
         return why_draft
     share = tr(
-        "{n_accepted:,} of {n_drafted:,} guessed tokens were right",
+        "{when} {n_accepted:,} of {n_drafted:,} guessed tokens were right",
+        when=tr("in the last reply") if is_last else tr("over the last second"),
         n_accepted=snapshot.n_accepted,
         n_drafted=snapshot.n_drafted,
     )

@@ -107,7 +107,7 @@ class SpeedPage(Dressed, PageColumn):
             row.addLayout(column, 1)
         self.why = plain_label(UNDECIDED, "")
         self.depths_label, self.depths = (
-            plain_label(tr("Guessed tokens that were right, by place"), "caption"),
+            plain_label(tr("Guessed tokens that were right since the model was loaded, by place"), "caption"),
             BarList(tr("Acceptance by depth")),
         )
         self.depths_label.hide()

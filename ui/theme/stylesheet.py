@@ -17,6 +17,8 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 #detailsSide { background: $panel; }
 #judgeCard { background: $canvas; border-top: 1px solid $border; }
 #page, #scroll, #scrollBody { background: $canvas; border: 0; }
+#scroll[kind="reading"] { border: 2px solid transparent; }
+#scroll[kind="reading"]:focus { border-color: $focus; }
 #detailsSide #scroll, #detailsSide #scrollBody, #panel #scroll, #panel #scrollBody { background: $panel; }
 #composerCard #scroll, #composerCard #scrollBody { background: transparent; }
 #actionRow { border-bottom: 1px solid $border; border-radius: 0; }

@@ -39,6 +39,7 @@ class ReadingDialog(Dialog):
         self.area = ScrollColumn(self.form)
         self.area.setAccessibleName(name)
         self.area.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # nothing in it takes the keys that scroll
+        self.area.setProperty("kind", "reading")
         close = QPushButton(tr("Close"))
         close.clicked.connect(self.accept)
         close.setDefault(True)

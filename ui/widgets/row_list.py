@@ -24,6 +24,7 @@ from PySide6.QtGui import (
     QFont,
     QKeyEvent,
     QPainter,
+    QPaintEvent,
     QPen,
     QResizeEvent,
     QShowEvent,
@@ -209,6 +210,14 @@ class RowList(QListView):
         self._is_filling = False
         tell_row(self)
 
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Show that the keyboard is here, around the whole list while no row is chosen."""
+        super().paintEvent(event)
+        if self.hasFocus() and not self.currentIndex().isValid():
+            painter = QPainter(self.viewport())
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            paint_ring(painter, self.viewport().rect())
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter opens."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.key is not None:
@@ -328,9 +337,14 @@ def paint_ground(painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> Non
         painter.setBrush(QColor(colours().pressed if is_chosen else colours().hover))
         painter.drawRoundedRect(rect, Corner.S, Corner.S)
     if state & QStyle.StateFlag.State_HasFocus:
-        painter.setPen(QPen(QColor(colours().focus), 2))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), Corner.S, Corner.S)
+        paint_ring(painter, rect)
+
+
+def paint_ring(painter: QPainter, rect: QRect) -> None:
+    """Paint what is around that which has the keyboard."""
+    painter.setPen(QPen(QColor(colours().focus), 2))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), Corner.S, Corner.S)
 
 
 def row_font(painter: QPainter, size: int, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:

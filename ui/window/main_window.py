@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -110,7 +110,7 @@ class MainWindow(QMainWindow):
         self.archive = ChatArchive(chats_file, self._gui.post, self._on_storage_problem, self._ids.saw)
         self.tools = TextTools(Markdown(), CodeColours(self), appearance.text_style, Formulas(self))
         self.watch = ServerWatch(api, self)
-        self._judged: Mapping[str, ModelRow] = {}  # the models of this machine, by name
+        self._figures: dict[str, str] = {}  # fit and speed of the models of this machine, by name
         self.desk = ChatSessions(api, self.archive, self._ids, self)
         self.exchange = Exchange(self.archive, self._ids, self)
         self.history = HistoryPanel()
@@ -552,10 +552,14 @@ class MainWindow(QMainWindow):
         return self.server
 
     def _on_judged(self, rows: tuple[ModelRow, ...]) -> None:
-        self._judged = {row.name: row for row in rows}
+        figures = {row.name: words for row in rows if (words := fit_and_speed(row))}
+        if figures != self._figures:
+            self._figures = figures
+            for page in self.chats.pages:
+                page.picker.refill_menu()
 
     def _figure_of(self, model: str) -> str:
-        return fit_and_speed(self._judged[model]) if model in self._judged else ""
+        return self._figures.get(model, "")
 
     def _mark_used(self, state: ServerState) -> None:
         if self.library is not None:
@@ -790,6 +794,7 @@ class MainWindow(QMainWindow):
         names = closed if isinstance(closed, list) else [closed] if closed else []
         self.history.model.closed = frozenset(str(name) for name in names)
         self.history.setVisible(self._sides.wants_history and self.width() >= NARROW)
+        self._figures = self.kept.figures
 
     def quit(self) -> None:
         """Close the window for good, also where closing it leaves the app running."""
@@ -813,6 +818,7 @@ class MainWindow(QMainWindow):
         self.kept.keep("sidebar", self._sides.wants_history)
         self.kept.keep("sidebarWidth", self.history.wanted_width)
         self.kept.keep("closedFolders", sorted(self.history.model.closed))
+        self.kept.keep_figures(self._figures)
         self.tuning.take_typed()
         for page in self.chats.pages:
             page.keep_draft()

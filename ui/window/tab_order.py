@@ -31,7 +31,7 @@ def move_focus(window: QWidget, forward: bool) -> bool:
 
 def in_reading_order(widget: QWidget) -> Iterator[QWidget]:
     """Yield ``widget`` and what is in it, where Tab can go now."""
-    if widget.isHidden() or not widget.isEnabled():
+    if widget.isHidden() or not widget.isEnabled() or _is_empty(widget):
         return
     if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None:
         yield widget
@@ -39,6 +39,11 @@ def in_reading_order(widget: QWidget) -> Iterator[QWidget]:
         return
     for child in _children(widget):
         yield from in_reading_order(child)
+
+
+def _is_empty(widget: QWidget) -> bool:
+    """Whether it is a list of nothing, which could not show that it has the keyboard."""
+    return isinstance(widget, QAbstractItemView) and widget.model() is not None and not widget.model().rowCount()
 
 
 def _children(widget: QWidget) -> list[QWidget]:

@@ -21,10 +21,11 @@ from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
 from tools.stand_ins.probed_machine import remember_probe
+from ui.client.api import Api
 from ui.library import downloads_view
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
-from ui.theme.appearance import ThemeChoice
+from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.tokens import LIGHT
 from ui.window.main_window import MainWindow
 
@@ -349,6 +350,19 @@ def test_the_menu_of_models_says_whether_they_fit_and_how_fast(
     picker.menu.close()
     picker.fill_menu()
     assert not any("\t" in words for words in shown())
+
+
+def test_fit_and_speed_of_the_last_time_are_there_before_models_are_judged_again(
+    qtbot, appearance: Appearance, page: LibraryPage, window: MainWindow, models_folder: Path, tmp_path: Path
+) -> None:
+    remember_probe(models_folder.parents[1] / "cache")
+    qtbot.waitUntil(lambda: "fits  ·  ≈ " in window.page.picker.figure_of("ember-q8_0"))
+    said = window.page.picker.figure_of("ember-q8_0")
+    window.close()
+    again = MainWindow(Api(), appearance, tmp_path / "chats.db", tmp_path / "window.ini")
+    qtbot.addWidget(again)
+    assert again.page.picker.figure_of("ember-q8_0") == said
+    again.close()
 
 
 def test_a_repository_is_judged_downloaded_and_used(

@@ -38,7 +38,8 @@ def copies(n_small: int) -> QuantiseOffer:
 @pytest.mark.parametrize(
     ("snapshot", "words"),
     [
-        (Snapshot(n_drafted=10, n_accepted=8, speedup=1.7), "8 of 10 guessed tokens were right, which makes it 1.70"),
+        (Snapshot(n_drafted=10, n_accepted=8, speedup=1.7), ": over the last second 8 of 10 guessed tokens were right"),
+        (Snapshot(n_drafted=10, n_accepted=8, speedup=1.7), "right, which makes it 1.70 times as fast"),
         (Snapshot(n_drafted=10, n_accepted=1, speedup=0.9), "does not pay yet (0.90"),
         (Snapshot(n_active=3, cheap_rows=6), "3 requests share each step: up to 6 rows take hardly longer"),
         (Snapshot(n_active=3, cheap_rows=1, n_waiting=2), "takes longer. 2 wait for a place."),
@@ -47,6 +48,7 @@ def copies(n_small: int) -> QuantiseOffer:
 )
 def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) -> None:
     assert words in decision(snapshot, "Because.", False)
+    assert "in the last reply 4 of 11 guessed" in decision(Snapshot(n_drafted=11, n_accepted=4), "", True)
     assert "Nothing was drafted for the last reply" in decision(Snapshot(), "Because.", True)
     assert limit(Snapshot(bound=Bottleneck.BANDWIDTH)) == "limited by memory speed"
     assert "hardly matters" in limit(Snapshot(bound=Bottleneck.BANDWIDTH, is_in_cache=True))

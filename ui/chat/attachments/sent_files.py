@@ -44,7 +44,8 @@ class SentFiles(Dressed, QWidget):
         self._column = fill(QVBoxLayout(self), spacing=Space.XS, margins=0)
         for number, one in enumerate(self._attachments):
             self._column.addWidget(self._button(number, one), 0, self._side)
-        self.setVisible(bool(self._attachments))
+        if not self._attachments:
+            self.hide()
         self.dress()
 
     def dress(self) -> None:
