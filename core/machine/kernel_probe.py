@@ -25,6 +25,7 @@ from core.llama.devices import device_handles, list_devices
 from core.llama.library import declare, ggml, silence_log
 from core.machine.host import OtherPrograms, core_count, last_level_cache, others_are_busy, this_machine
 from core.machine.known_machine import ONLY_GPUS, MachineProbe, as_dict
+from core.process.child_process import die_with_parent
 from core.values.engine_options import Device
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.probe import Probe
@@ -389,4 +390,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # Whoever asked waits in the thread that started this process; nobody else wants what it finds.
+    die_with_parent()
     sys.exit(main())

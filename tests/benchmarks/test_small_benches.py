@@ -72,7 +72,7 @@ def test_the_cache_bench_finds_what_is_known_in_every_case(run_bench: Callable[.
 
 @pytest.mark.slow
 def test_a_small_run_of_checkouts(run_bench: Callable[..., dict[str, Any]]) -> None:
-    report = run_bench("checkouts", str(ROOT), "--parts", "cache", "--layers", "4", "--rounds", "2")
+    report = run_bench("checkouts", str(ROOT), "--parts", "cache", "--layers", "4", "--rounds", "1")
     assert [(row["workload"], row["checkout"]) for row in report["rows"]] == [("turns", "control")]
     assert report["summary"][f"control_vs_{ROOT.name}_min"] > 0
 
@@ -257,7 +257,7 @@ def test_a_share_is_of_the_prompt_and_the_reply_before() -> None:
 
 @pytest.mark.slow
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
-    options = ("--layers", "4", "--rounds", "1", "--tokens", "6", "--slots", "3", "--requests", "40", "--turns", "3")
+    options = ("--layers", "2", "--rounds", "1", "--tokens", "6", "--slots", "3", "--requests", "40", "--turns", "2")
     report = run_bench("api", *options)
     parts: dict[str, list[dict[str, Any]]] = {}
     for row in report["rows"]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from core.llama.devices import list_devices
@@ -25,6 +26,8 @@ from core.machine.known_machine import (
 )
 from core.values.engine_options import Device
 from models.estimate.speed.probe import Probe
+from models.formatting.program import PROGRAM_FOLDER
+from tests.support.waiting import until
 
 HERE = this_machine()
 FOUND = MachineProbe(HERE.cpu, HERE.ram, {"CPU": Probe({"Q8_0": 20e9}, {}, 1e-6, 0.4)})
@@ -65,6 +68,18 @@ def test_of_gpus_alone_the_most_used_types_are_measured_soon(
     assert found["is_partial"]
     assert set(found["devices"][CPU]["weights"]) == set(MOST_USED)
     assert found["devices"][CPU]["cached"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone ends a process in the middle of a computation")
+def test_a_probe_ends_with_the_process_that_asked_for_it() -> None:
+    code = "from core.machine.known_machine import probe_machine; probe_machine()"
+    asking = subprocess.Popen([sys.executable, "-c", code], cwd=PROGRAM_FOLDER)
+    (probing,) = until(psutil.Process(asking.pid).children)
+    until(lambda: probing.cpu_times().user > 1.5)  # it measures
+    probing.suspend()  # so that it cannot end by itself
+    asking.kill()
+    asking.wait()
+    assert psutil.wait_procs([probing], timeout=20)[1] == []
 
 
 def test_a_device_that_is_not_there_has_no_probe() -> None:
