@@ -32,7 +32,8 @@ class Slot:
     ``n_left`` are the tokens that its last request left here, some of which may have moved to the store since.
     ``start``, ``end`` and ``node`` are the place of its text in the tree. ``n_tenants`` counts the requests it has had.
     ``stops`` are positions where prefill pauses, because other requests wait to share the prefix up to there, or a
-    recurrent state is saved. ``rank`` is that of its request's lane.
+    recurrent state is saved. ``rank`` is that of its request's lane. ``was_saved``: all of its text was saved while the
+    engine was idle, if there was room.
     """
 
     id: int
@@ -47,6 +48,7 @@ class Slot:
     end: int = 0
     node: PrefixNode | None = None
     stops: set[int] = field(default_factory=set)
+    was_saved: bool = False
 
     @property
     def next_stop(self) -> int | None:

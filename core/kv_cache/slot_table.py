@@ -198,6 +198,7 @@ class SlotTable:
         """Free a slot; its contents stay until the room is needed."""
         self._ticks += 1
         slot.is_free = True
+        slot.was_saved = False
         self._n_idle = None
         slot.last_used = self._ticks
         self._leave_tree(slot)
@@ -380,8 +381,12 @@ class SlotTable:
         self.store.defer_writes(False)
         self.store.poll()
         for slot in sorted(self.slots, key=lambda one: -one.last_used):
-            if slot.is_free and slot.n_resident and self._save_segment(slot):
+            if not slot.is_free or slot.was_saved:
+                continue
+            if slot.n_resident and self._save_segment(slot):
                 return True
+            # If the store has less room than the slots, other texts drive it out again: once is enough.
+            slot.was_saved = True
         return self.store.write_behind()
 
     def close(self) -> None:

@@ -51,6 +51,28 @@ def test_a_text_that_left_the_device_comes_back_from_ram_and_gives_the_same_toke
     assert_same_up_to_a_near_tie(again, tokens)
 
 
+@pytest.mark.parametrize("cache_disk", [0, 150_000])
+def test_an_idle_engine_comes_to_rest_where_the_cache_has_less_room_than_the_slots(
+    tmp_path: Path, cache_disk: int
+) -> None:
+    # A text takes about 55,000 bytes.
+    with open_engine(
+        EMBER_DRAFT, cache_folder=tmp_path, n_slots=4, n_ctx=256, cache_ram=120_000, cache_disk=cache_disk
+    ) as engine:
+        for text in range(4):
+            submit(engine, str(text), words(100, text), max_tokens=2)
+        run(engine)
+        n_resident = engine.slots.n_resident
+        for _ in range(100):
+            if (seconds := engine.write_back()) is None:
+                break
+            engine.slots.store.wait(seconds)
+        assert engine.write_back() is None
+        assert engine.slots.store.n_ram_bytes > 60_000
+        assert engine.slots.n_resident == n_resident > 400
+        assert cached(engine, words(100, 0)) == 99
+
+
 def test_a_text_with_a_window_can_be_cut_when_it_comes_back() -> None:
     path = cached_file("window-gemma3.gguf", recurrent_factory.gemma3)
     with open_engine(path, n_slots=1, n_ctx=1024, speculation="off") as engine:
