@@ -45,6 +45,7 @@ class Appearance(QObject):
         self._mono_family = _family(QFontDatabase.SystemFont.FixedFont, _MONO_FAMILIES)
         self._percent, self._accent = USUAL, USUAL_ACCENT
         self._shown: tuple[Palette, int] | None = None
+        self._sheet = ""
         self._left_out = set[QWidget]()  # hidden parts, which are dressed when they are shown
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._apply)
         if not application.styleSheet():  # else it was dressed before
@@ -106,8 +107,8 @@ class Appearance(QObject):
         use_colours(palette)
         font = QFont(self._family)
         font.setPixelSize(sized(Type.BODY, self._percent))
-        sheet = stylesheet(palette, self._percent, self._mono_family, QGuiApplication.isRightToLeft())
-        if self._application.styleSheet() != sheet:  # to dress it again costs a look at every widget
+        self._sheet = stylesheet(palette, self._percent, self._mono_family, QGuiApplication.isRightToLeft())
+        if self._application.styleSheet() != self._sheet:  # to dress it again costs a look at every widget
             seen = self._leave_out_unseen()
             # To take a sheet off and put another on, Qt looks at each widget twice. To change it, it looks at each as
             # often as the widget is deep in the window: with all pages open 0.6 s instead of 0.05 s. They are not told
@@ -118,8 +119,20 @@ class Appearance(QObject):
             if QApplication.font() != font:
                 self._application.setFont(font)
             self._application.setPalette(_qt_palette(palette))
-            self._application.setStyleSheet(sheet)
+            self._application.setStyleSheet(self._sheet)
         self.changed.emit(palette)
+
+    def undress(self) -> None:
+        """Take the style sheet off while a window is made, until ``dress_again``.
+
+        With one, Qt looks at a part and all that is in it each time it is put into another: that took two thirds of the
+        time.
+        """
+        self._application.setStyleSheet("")
+
+    def dress_again(self) -> None:
+        """Put the style sheet on that was taken off."""
+        self._application.setStyleSheet(self._sheet)
 
     def dress(self, part: QWidget) -> bool:
         """Dress what is about to be shown, where it was hidden when the looks changed; return whether it was."""

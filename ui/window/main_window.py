@@ -99,6 +99,7 @@ class MainWindow(QMainWindow):
         self, api: Api, appearance: Appearance, chats_file: Path, settings_file: Path, library: Api | None = None
     ) -> None:
         super().__init__()
+        appearance.undress()
         self.setWindowTitle("Slipstream")
         self.setMinimumSize(QSize(480, 360))
         self.setAcceptDrops(True)
@@ -145,6 +146,7 @@ class MainWindow(QMainWindow):
         self._offer_new_models: Callable[[], object] = lambda: None
         self._commands = self._made_commands()
         self._lay_out()
+        appearance.dress_again()
         self._connect_signals()
         self._add_shortcuts()
         self._restore()
