@@ -201,26 +201,6 @@ def test_another_method_a_doubled_prefix_and_another_type_are_put_right(server):
     assert packed.headers["x-request-id"].startswith("req_")
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"messages": "Hi"}, "messages must be a list."),
-        ({"messages": []}, "messages must have 1 or more entries, not 0."),
-        ({"messages": ["Hi"]}, "messages[0] must be a JSON object."),
-        ({"messages": USER, "logit_bias": 1}, "logit_bias must be a JSON object."),
-        ({"messages": USER, "seed": 1.5}, "seed must be a valid integer."),
-        ({"messages": USER, "top_p": 7}, "top_p must be between 0.0 and 1.0, not 7.0."),
-        ({"messages": USER, "max_tokens": -2}, "max_tokens must be 0 or more, not -2."),
-        ({"messages": USER, "n": 1000}, "n must be 128 or less, not 1000."),
-        ({"messages": USER, "stream": "yes"}, "stream must be true or false."),
-    ],
-)
-def test_what_a_field_must_be_is_said_in_words_of_json(server, fields, sentence):
-    answer = server.http.post("/v1/chat/completions", json=fields)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["message"] == sentence
-
-
 def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
     answer = server.http.post("/slipstream/load", json={"model": "x" * 100_000})
     assert answer.status_code == 404
