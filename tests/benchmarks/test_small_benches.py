@@ -257,7 +257,7 @@ def test_a_share_is_of_the_prompt_and_the_reply_before() -> None:
 
 @pytest.mark.slow
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
-    options = ("--layers", "4", "--rounds", "1", "--tokens", "6", "--slots", "3", "--requests", "40", "--turns", "3")
+    options = ("--layers", "2", "--rounds", "1", "--tokens", "6", "--slots", "3", "--requests", "40", "--turns", "2")
     report = run_bench("api", *options)
     parts: dict[str, list[dict[str, Any]]] = {}
     for row in report["rows"]:

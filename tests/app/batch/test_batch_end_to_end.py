@@ -170,23 +170,6 @@ def test_an_engine_that_dies_loses_no_line(tmp_path: Path, server: list[str]) ->
     assert len({record["custom_id"] for record in records(tmp_path)}) == 40
 
 
-@pytest.mark.slow
-def test_a_server_that_dies_ends_the_batch_with_a_sentence(tmp_path: Path, server: list[str]) -> None:
-    write_input(tmp_path / "in", 40, max_tokens=40)
-    with started(tmp_path) as child:
-        while not (servers := psutil.Process(child.pid).children()):
-            assert child.poll() is None
-            time.sleep(0.01)
-        wait_for_lines(tmp_path, child, 1)
-        servers[0].kill()
-        _, err = child.communicate(timeout=60)
-    assert child.returncode == ExitCode.UNREACHABLE
-    assert "Error: The server went away and did not come back." in err
-    assert "Traceback" not in err
-    assert run(tmp_path, *server).returncode == 0
-    assert {record["custom_id"] for record in records(tmp_path)} == {f"r{number}" for number in range(40)}
-
-
 def test_an_empty_input_needs_no_server(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("")
     done = run(tmp_path, "--url", "http://127.0.0.1:9", "--json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -203,19 +202,3 @@ def test_vectors_that_nobody_waits_for_are_dropped(deep: RunningServer) -> None:
     began = time.monotonic()
     assert deep.http.post("/v1/embeddings", json={"model": "deep", "input": "fox"}).status_code == 200
     assert time.monotonic() - began < 10, "the engine still worked for those that had gone"
-
-
-@pytest.mark.slow
-def test_a_batch_goes_on_after_the_engine_died(deep: RunningServer) -> None:
-    asked = {"messages": USER, "max_tokens": 60, "ignore_eos": True, "model": "deep"}
-    line = {"method": "POST", "url": "/v1/chat/completions", "body": asked}
-    lines = [json.dumps({"custom_id": str(number), **line}) for number in range(8)]
-    file = deep.client.files.create(file=("requests.jsonl", "\n".join(lines).encode()), purpose="batch")
-    batch = deep.client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
-    deep.wait_until(lambda state: state["active"] > 0)
-    deep.engine.send_signal(signal.SIGKILL)
-    until(lambda: deep.client.batches.retrieve(batch.id).status == "completed", 90)
-    done = deep.client.batches.retrieve(batch.id)
-    assert (done.request_counts.completed, done.request_counts.failed) == (8, 0)
-    state = deep.wait_until(lambda state: state["active"] == 0)
-    assert state["queued"] == 0

@@ -81,9 +81,10 @@ def test_without_a_network_it_is_a_503_and_the_rest_works(library: LibraryClient
 
 
 def test_each_route_asks_for_the_key(http: httpx.Client) -> None:
-    for method, path in [*((route.method, route.path) for route in ROUTES), ("GET", EVENTS)]:
-        answer = httpx.request(method, f"{http.base_url}{path}", trust_env=False)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
+    with httpx.Client(base_url=http.base_url, trust_env=False) as stranger:
+        for method, path in [*((route.method, route.path) for route in ROUTES), ("GET", EVENTS)]:
+            answer = stranger.request(method, path)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
 
 
 def test_who_waits_for_an_answer_of_a_killed_library_is_told(library: LibraryClient, hub_server: HubServer) -> None:
