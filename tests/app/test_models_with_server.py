@@ -178,16 +178,6 @@ def test_ctrl_c_stops_the_test_of_a_pair_at_the_server(window) -> None:
     until(lambda: can_test_a_pair(window))
 
 
-@pytest.mark.slow
-def test_the_test_of_a_pair_at_the_server_has_the_figures_of_a_command_alone(models, at_the_server) -> None:
-    code, out, err = models("pair", "ember-q8_0", "--test", "ember-draft-q8_0", "--json")
-    assert code == ExitCode.OK, err
-    (trial,) = json.loads(out)["trials"]
-    assert trial["gain"] == pytest.approx(trial["drafted_tokens_per_s"] / trial["plain_tokens_per_s"], rel=0.01)
-    assert (trial["name"], trial["problem"]) == ("ember-draft-q8_0", None)
-    assert trial["predicted"] > 1
-
-
 def test_a_smaller_copy_is_made_at_the_server(models, at_the_server) -> None:
     models_folder().mkdir(parents=True)
     shutil.copy(ember_f16(), models_folder() / "fox-F16.gguf")

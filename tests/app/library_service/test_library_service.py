@@ -96,36 +96,6 @@ def test_downloads_are_paused_resumed_moved_and_cancelled_and_that_is_told_to_al
     assert list(models_folder.rglob("*.part")) == []
 
 
-def test_after_kill_9_the_next_one_goes_on_where_it_was(open_library, fox: HubServer, models_folder: Path) -> None:
-    large = (STARTER_FOLDER / "ember-q8_0.gguf").read_bytes()
-    fox.add(REPO, {"fox-Q8_0.gguf": large})
-    fox.fault("fox-Q8_0.gguf", Fault(bytes_per_second=2e6))
-    library = open_library()
-    library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: library.downloads and library.downloads[0].progress.n_done > 7_000_000)
-    library.server.process.kill()
-    library.wait_for(lambda: library.heard("lost"))
-    assert not (models_folder / REPO / "fox-Q8_0.gguf").exists()
-    fox.heal()
-    library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
-    assert library.heard("returned")
-    assert (models_folder / REPO / "fox-Q8_0.gguf").read_bytes() == large
-    # Each of four connections may lose what it had not yet recorded, and what was on its way.
-    assert fox.n_content_bytes < len(large) + 4 * (1 << 20) + 1_000_000
-
-
-def test_what_was_paused_stays_so_in_the_next_one(open_library, fox: HubServer) -> None:
-    fox.fault("fox-Q8_0.gguf", SLOW)
-    library = open_library()
-    library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: library.downloads and library.downloads[0].progress.n_done > 0)
-    library.get(ask.PauseDownload(library.downloads[0].number))
-    library.wait_for(lambda: library.downloads[0].phase == "paused")
-    library.close()
-    again = open_library()
-    again.wait_for(lambda: [download.phase for download in again.downloads] == ["paused"])
-
-
 TELLING_SECONDS = 0.3  # more than the pause between two pieces of news
 
 

@@ -210,13 +210,6 @@ def test_queues_of_one_folder_at_the_same_time_keep_their_own_downloads(open_que
     assert [job.request for job in open_queue().jobs] == [job.request for job in last.jobs]
 
 
-def test_a_damaged_list_is_an_empty_one(open_queue, tmp_path):
-    file = tmp_path / "models" / ".partial" / "queue.json"
-    file.parent.mkdir(parents=True)
-    file.write_text('[{"repo": 1}]')
-    assert open_queue().jobs == ()
-
-
 def test_an_entry_that_cannot_be_read_takes_no_other_with_it(open_queue, tmp_path):
     folder = tmp_path / "models" / ".partial"
     folder.mkdir(parents=True)
