@@ -5,21 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pytest
-
-from app.client.discovery import enlist
-from app.environment.paths import cache_folder
-from core.machine.host import this_machine
-from core.machine.kernel_probe import PROBED
-from core.machine.known_machine import CPU, remembered_probe
 from models.catalog.catalog import STARTER_FOLDER
 from models.formatting.figures import rate
 from models.formatting.json_values import value_of
 from models.library import requests as ask
-from models.library.values import ModelRow, RowReport, Trouble
+from models.library.values import ModelRow, RowReport
 from tests.support.library_client import LibraryClient
 from tools.model_factory.gguf_factory import Recipe, cached
-from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import HubServer
 from tools.stand_ins.probed_machine import remember_probe
 
@@ -49,24 +41,6 @@ def test_rows_come_first_and_are_judged_behind_the_list_but_broken_ones_never(
     assert again[EMBER].partners == (DRAFT,)
     assert "broken" not in judged(library)
     assert again["broken"].problem is not None
-
-
-@pytest.mark.slow
-def test_the_machine_is_measured_but_not_beside_replies(library: LibraryClient, fake: FakeServer) -> None:
-    fake.n_active = 1
-    enlist(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
-    refused = library.ask(ask.MeasureMachine())
-    assert isinstance(refused, Trouble)
-    assert "at work on replies" in refused.sentence
-    fake.n_active = 0
-    assert library.ask(ask.MeasureMachine()) is None
-    assert library.get(ask.ShowMachine()).bandwidth > 0
-    # What other programs have disturbed, as other tests may, is not kept.
-    measured = remembered_probe(cache_folder(), this_machine())
-    assert measured is None or set(measured.devices[CPU].weights) == set(PROBED)
-    found = library.get(ask.GetModelFit(EMBER))
-    assert found.fit.speed is not None
-    assert found.fit.speed.empty > 0
 
 
 def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_shows(

@@ -37,18 +37,6 @@ def test_two_hundred_requests_at_once_all_finish(own_server):
     assert all(answer.choices[0].finish_reason in ("length", "stop") for answer in answers)
 
 
-def test_a_change_of_model_waits_for_the_streams_that_run(own_server):
-    with ThreadPoolExecutor(6) as pool:
-        first = [pool.submit(own_server.chat, seed=i, max_tokens=100) for i in range(3)]
-        own_server.wait_until(lambda state: state["active"] > 0)
-        other = pool.submit(own_server.chat, model="ember-draft-q8_0", max_tokens=2)
-        own_server.wait_until(lambda state: state["queued"] > 0 or state["model"] != "ember-q8_0")
-        back = pool.submit(own_server.chat, max_tokens=2)
-        assert {one.result(timeout=60).model for one in first} == {"ember-q8_0"}
-        assert other.result(timeout=60).model == "ember-draft-q8_0"
-        assert back.result(timeout=60).model == "ember-q8_0"
-
-
 def test_a_model_that_is_deleted_while_calls_wait_for_it_ends_them_and_no_others(own_server):
     folder = models_folder()
     folder.mkdir(parents=True, exist_ok=True)
