@@ -231,7 +231,10 @@ class Verifier:
     """Decodes prompts plainly and with drafts on one engine, which it takes over."""
 
     def __init__(self, engine: Engine, timed_seconds: float) -> None:
-        """``engine`` must be idle and able to speculate. Replies are repeated until they took ``timed_seconds``."""
+        """``engine`` must be idle and able to speculate.
+
+        Replies that are long enough to be timed are repeated until they took ``timed_seconds``.
+        """
         self.engine = engine
         self._timed_seconds = timed_seconds
         self._ids = itertools.count()
@@ -273,7 +276,8 @@ class Verifier:
         for _ in range(_MOST_TURNS):
             for speculates in ways:
                 turns[speculates].append(self._reply(prompt, mode, n_tokens, speculates))
-            if sum(reply.seconds for reply in turns[False]) >= self._timed_seconds:
+            is_short = min(len(replies[-1].tokens) for replies in turns.values()) < FEWEST_TIMED
+            if is_short or sum(reply.seconds for reply in turns[False]) >= self._timed_seconds:
                 break
             ways = ways[::-1]
         plain, drafted = (

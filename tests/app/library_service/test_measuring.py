@@ -31,7 +31,7 @@ from tools.stand_ins.fake_openai import FakeServer
 
 @pytest.mark.slow
 def test_a_model_is_verified_with_progress_and_a_report(library: LibraryClient) -> None:
-    with library.parts(ask.Verify("ember-q8_0", "ember-draft-q8_0", max_tokens=8, seeds=0)) as parts:
+    with library.parts(ask.Verify("ember-q8_0", "ember-draft-q8_0", max_tokens=4, seeds=0)) as parts:
         steps = list(parts)
     assert all(isinstance(step, MeasuringStep) for step in steps), steps
     assert [step.share for step in steps if step.stage == "Verifying"] == sorted(

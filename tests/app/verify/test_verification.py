@@ -94,6 +94,12 @@ def test_drafting_that_costs_time_is_called_slower_where_enough_was_timed(
     assert paired_speedup(plain, drafted) == pytest.approx(1.2), "the machine was slow for one turn and one reply"
 
 
+def test_replies_that_are_too_short_to_be_timed_are_decoded_once(engine: Engine) -> None:
+    before = engine.n_steps
+    Verifier(engine, 60.0).run([engine.tokenize(Request("x", FOX))], [GREEDY], 7, lambda share: None)
+    assert engine.n_steps - before < 60
+
+
 def judge(logits: dict[int, float], seen: list[list[int]] | None = None) -> ReplyComparer:
     def next_logits(tokens: TokenIds) -> Any:
         if seen is not None:
