@@ -69,7 +69,9 @@ def test_without_a_display_it_says_so_and_offers_what_works(tmp_path: Path, vari
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
-def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind(home: Path) -> None:
+def test_the_model_used_last_is_opened_a_second_start_raises_the_window_and_ctrl_c_leaves_nothing(home: Path) -> None:
+    for seconds, name in enumerate(("ember-draft-q8_0", "ember-q8_0", "ember-draft-q8_0"), 1):
+        UsageStore(usage_file(), lambda now=float(seconds): now).note(STARTER_FOLDER / f"{name}.gguf")
     variables = environment(home, QT_QPA_PLATFORM="offscreen")
     first = subprocess.Popen(COMMAND, cwd=ROOT, env=variables, stderr=subprocess.PIPE, text=True)
     try:
@@ -83,6 +85,7 @@ def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=60)
     assert first.returncode == 0
+    assert server.model == "ember-draft-q8_0"
     until(lambda: not psutil.pid_exists(server.pid))
 
 
@@ -100,20 +103,6 @@ def test_it_ends_in_order_also_when_it_has_just_begun(home: Path, page: str) -> 
     app.send_signal(signal.SIGTERM)
     said = app.communicate(timeout=60)[1]
     assert (app.returncode, said) == (0, "")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
-def test_a_restart_opens_the_model_that_was_used_last(home: Path) -> None:
-    for seconds, name in enumerate(("ember-draft-q8_0", "ember-q8_0", "ember-draft-q8_0"), 1):
-        UsageStore(usage_file(), lambda now=float(seconds): now).note(STARTER_FOLDER / f"{name}.gguf")
-    app = subprocess.Popen(COMMAND, cwd=ROOT, env=environment(home, QT_QPA_PLATFORM="offscreen"))
-    try:
-        server = _server()
-    finally:
-        app.send_signal(signal.SIGINT)
-        app.wait(60)
-    assert server.model == "ember-draft-q8_0"
 
 
 @pytest.mark.slow

@@ -1,9 +1,10 @@
-"""Every control has a name for those who do not see it: all pages and dialogs are walked."""
+"""Every control has a name for those who do not see it, and the keyboard reaches it: all pages are walked."""
 
 from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractButton, QLineEdit
 
 from tests.support.nameless import nameless
 from tools.stand_ins.fake_openai import FakeServer
@@ -34,6 +35,9 @@ def test_every_control_has_a_name(qtbot, window: MainWindow, appearance: Appeara
     window.page.composer.speed.open()
     window.page.composer.speed.card.chosen.emit(Speed.STANDARD)
     window.toggle_panel()
+    shown = [one for one in window.findChildren(QAbstractButton) if not isinstance(one.parent(), QLineEdit)]
+    for button in (one for one in shown if one.isVisible() and one.isEnabled()):
+        assert button.focusPolicy() & Qt.FocusPolicy.TabFocus, button.text() or button.accessibleName()
     for page in PAGES:
         window.show_page(page)
     made = window.library

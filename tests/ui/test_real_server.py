@@ -29,6 +29,7 @@ from ui.window.server_link import ServerLink
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    measured.give(tmp_path / "cache")
     key = new_api_key()
     server = PrivateServer(forked(serve_command(["--parallel", "2"])), serve_environment(key), str(PROGRAM_FOLDER))
     server.key = key

@@ -241,16 +241,6 @@ class TestWindow:
         assert window.speed is not None
         assert window.speed.isVisible()
 
-    def test_gauges_move_only_while_something_runs(self, qtbot, window: MainWindow, server: FakeServer) -> None:
-        server.snapshot = sent(WORKING)
-        window.watch.start()
-        bar = window.speed_bar
-        qtbot.waitUntil(lambda: bar.speed.face.value == "38")
-        assert pace(window) == LIVE_MS
-        server.snapshot = sent(Snapshot())
-        qtbot.waitUntil(lambda: bar.speed.face.value == "–")
-        qtbot.waitUntil(lambda: pace(window) == CALM_MS)
-
     def test_figures_of_a_server_that_does_not_answer_any_more_are_not_of_now(
         self, qtbot, window: MainWindow, server: FakeServer, api: Api
     ) -> None:
@@ -269,8 +259,16 @@ class TestWindow:
         qtbot.wait(50)
         assert (bar.when.text(), window.watch.state.phase) == ("", "gone")
 
-    def test_a_reply_on_its_way_is_watched_closely(self, qtbot, window: MainWindow, server: FakeServer) -> None:
+    def test_gauges_move_only_while_something_runs_or_a_reply_is_on_its_way(
+        self, qtbot, window: MainWindow, server: FakeServer
+    ) -> None:
+        server.snapshot = sent(WORKING)
         window.watch.start()
+        bar = window.speed_bar
+        qtbot.waitUntil(lambda: bar.speed.face.value == "38")
+        assert pace(window) == LIVE_MS
+        server.snapshot = sent(Snapshot())
+        qtbot.waitUntil(lambda: bar.speed.face.value == "–")
         qtbot.waitUntil(lambda: pace(window) == CALM_MS)
         server.pieces, server.delay = ["word "] * 10_000, 0.005
         window.page.composer.set_text("Go on.")

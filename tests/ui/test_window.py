@@ -969,18 +969,6 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     window.close()
 
 
-def test_everything_that_can_be_used_has_a_name_and_the_keyboard(qtbot, window: MainWindow) -> None:
-    ask(qtbot, window, "Hi")
-    window.toggle_panel()
-    buttons = [button for button in window.findChildren(QAbstractButton) if not isinstance(button.parent(), QLineEdit)]
-    for button in buttons:
-        if button.isVisible() and button.isEnabled():
-            assert button.accessibleName() or button.text()
-            assert button.focusPolicy() & Qt.FocusPolicy.TabFocus
-    fields = (window.page.composer.field, window.history.search, window.history.list, window.tuning.prompt)
-    assert all(field.accessibleName() for field in fields)
-
-
 def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, server: FakeServer) -> None:
     server.pieces = ["```py\nx = 1\n```\n\nDone."]
     for text in ("First", "Second"):

@@ -145,7 +145,7 @@ def files_on(disk: Path) -> list[Path]:
 
 def test_what_the_disk_has_no_room_for_is_told_and_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
-    with small_disk(tmp_path / "data", 1 << 20) as disk, RunningServer("--no-draft") as server:
+    with small_disk(tmp_path / "data", 1 << 20) as disk, RunningServer("--no-draft", "--no-calibration") as server:
         client = server.client
         kept = client.files.create(file=("a.jsonl", chat_line(1).encode()), purpose="batch")
         fill_up(disk / "full")

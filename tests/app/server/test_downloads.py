@@ -54,7 +54,7 @@ def downloading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
         hub.add("acme/fox-GGUF", {"fox-Q8_0.gguf": ember})
         hub.add("acme/slow-GGUF", {"slow-Q8_0.gguf": ember})
         hub.fault("slow-Q8_0.gguf", Fault(bytes_per_second=1e5))
-        with RunningServer("--no-draft") as running:
+        with RunningServer("--no-draft", "--no-calibration") as running:
             yield running
     hub.stop()
 

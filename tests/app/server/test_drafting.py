@@ -70,7 +70,7 @@ def test_a_partner_is_found_and_loaded_unless_none_is_wanted(
 ) -> None:
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=30))
-    with RunningServer("--model", str(deep)) as started:
+    with RunningServer("--model", str(deep), "--no-calibration") as started:
         found = started.state
         assert found["draft"]["name"] == found["spark"] == "ember-draft-q8_0"
         assert "× expected" in found["draft"]["why"]
@@ -84,7 +84,7 @@ def test_a_chosen_draft_that_llama_cpp_cannot_load_does_not_cost_the_model(
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     head = head_factory.eagle_head(tmp_path / "head.gguf", left_out="fc.weight")
     choose(find_model("ember-q8_0"), str(head))
-    with RunningServer() as server:
+    with RunningServer("--no-calibration") as server:
         found = server.state
         assert found["draft"]["name"] is None
         assert any("could not load" in notice and "head.gguf" in notice for notice in found["notices"])

@@ -289,7 +289,7 @@ def test_a_pulled_model_answers_by_its_name_on_the_hub(hub_server: HubServer, tm
     ember = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
     hub_server.add("acme/fox-GGUF", {"fox-Q8_0.gguf": ember})
     name = "hf.co/acme/fox-GGUF:Q8_0"
-    with RunningServer("--no-draft") as server, client_of(server) as client:
+    with RunningServer("--no-draft", "--no-calibration") as server, client_of(server) as client:
         *steps, last = client.pull(name, stream=True)
         assert last.status == "success"
         (told,) = {(step.digest, step.total) for step in steps if step.total}
