@@ -72,7 +72,7 @@ def test_the_cache_bench_finds_what_is_known_in_every_case(run_bench: Callable[.
 
 @pytest.mark.slow
 def test_a_small_run_of_checkouts(run_bench: Callable[..., dict[str, Any]]) -> None:
-    report = run_bench("checkouts", str(ROOT), "--parts", "cache", "--layers", "4", "--rounds", "2")
+    report = run_bench("checkouts", str(ROOT), "--parts", "cache", "--layers", "4", "--rounds", "1")
     assert [(row["workload"], row["checkout"]) for row in report["rows"]] == [("turns", "control")]
     assert report["summary"][f"control_vs_{ROOT.name}_min"] > 0
 
