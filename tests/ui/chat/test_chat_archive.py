@@ -65,15 +65,6 @@ def test_what_was_written_is_read_in_order(desks, tmp_path: Path) -> None:
     assert again.problems == []
 
 
-def test_a_folder_that_cannot_be_written_means_memory_only_and_says_so(desks, tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("a file where the folder should be")
-    desk = desks(tmp_path / "data" / "chats.db")
-    desk.archive.save_chat(Chat(1, "One", 0, 0))
-    assert [c.title for c in desk.ask(ChatStore.chats)] == ["One"]
-    assert len(desk.problems) == 1
-    assert "memory only" in (desk.problems[0] or "")
-
-
 def test_a_damaged_file_is_kept_aside_and_a_new_one_started(desks, tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     path.write_bytes(b"garbage " * 1000)
