@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from core.machine.known_machine import MachineProbe
 
 _CHILD_SECONDS = 60  # it takes one; a GPU's driver may take several at first
+PROBE_SECONDS = 60.0  # it takes ten; beside busy programs it takes minutes, and what it finds is not kept
 
 
 def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] = ()) -> DoctorReport:
@@ -46,7 +48,8 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
         llama, selftest, servers = pool.submit(check_llama), pool.submit(run_in_child), pool.submit(check_servers)
         system, folders = check_system(), check_folders()
     # Alone, when the others are done: they would take part of what is measured.
-    speed, probe = check_bandwidth(measure_again), check_kernels(measure_again)
+    speed, until = check_bandwidth(measure_again), time.monotonic() + PROBE_SECONDS
+    probe = check_kernels(measure_again, lambda: time.monotonic() > until)
     if probe is not None:
         rates = {name: found.weights for name, found in probe.devices.items()}
         kernels = rates.pop(CPU, {})

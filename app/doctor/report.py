@@ -181,6 +181,8 @@ def _speed(report: DoctorReport) -> Iterator[TextRow]:
     if bandwidth.kernels:
         where = " on the processor" if bandwidth.gpus else ""
         yield "kernels", f"{_kernels(bandwidth.kernels)} GB/s of weights{where}{doubt}"
+    else:
+        yield "kernels", "not measured: that failed, or other programs left it too little time"
     if bandwidth.problem:
         yield "", bandwidth.problem
 

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,16 @@ def test_what_other_programs_disturbed_is_measured_again(home: Path, monkeypatch
     assert remembered_probe(home / "cache", here) == probe, "an estimate replaces no measurement"
     facts = dataclasses.replace(GOOD.bandwidth, kernels={"Q8_0": 2e9}, are_kernels_estimates=True)
     assert "2.0 GB/s of weights (while other programs were busy" in render(dataclasses.replace(GOOD, bandwidth=facts))
+
+
+def test_other_programs_make_nobody_wait_for_minutes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def probe(should_stop: Callable[[], bool]) -> None:
+        assert should_stop()
+
+    monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
+    monkeypatch.setattr(checks, "PROBE_SECONDS", -1.0)
+    monkeypatch.setattr(known_machine, "probe_machine", probe)
+    assert "other programs left it too little time" in render(checks.examine())
 
 
 def test_ctrl_c_leaves_no_line_of_progress_behind(monkeypatch: pytest.MonkeyPatch) -> None:

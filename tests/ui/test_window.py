@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from disks import fill_up, small_disk
-from PySide6.QtCore import QMimeData, QModelIndex, QPoint, QRect, QSettings, QSize, Qt
+from PySide6.QtCore import QEvent, QMimeData, QModelIndex, QObject, QPoint, QRect, QSettings, QSize, Qt
 from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -33,6 +33,7 @@ from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.library_server import LibraryServer
 from ui.chat.history.history_model import CHAT_ID
 from ui.chat.markdown.text_view import TextView
+from ui.chat.messages.receipt_view import ReceiptLine
 from ui.chat.messages.receipts import why_this_fast
 from ui.chat.messages.user_message import MOST_SHOWN, UserMessage, beginning
 from ui.chat.storage.store import NEW_CHAT, ChatStore
@@ -992,6 +993,29 @@ def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, se
     for widget in (*reversed(seen[:-1]), seen[-1]):
         qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Backtab)
         assert window.focusWidget() is widget
+
+
+def test_a_long_reply_that_opens_is_never_painted_below_its_own_figures(
+    qtbot, qapp, window: MainWindow, server: FakeServer
+) -> None:
+    server.pieces = ["A line of a long reply.\n\n" * 300]
+    chat = ask(qtbot, window, "Tell me").chat_id
+    window.desk.new_chat()
+    qtbot.waitUntil(window.page.welcome.isVisible)
+    ends: list[tuple[int, int]] = []
+
+    class Painted(QObject):
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
+            if isinstance(watched, ReceiptLine) and event.type() == QEvent.Type.Paint:
+                ends.append((watched.parent().view.geometry().bottom(), watched.y()))
+            return False
+
+    painted = Painted()
+    qapp.installEventFilter(painted)
+    window.desk.open(chat)
+    qtbot.waitUntil(lambda: bool(ends) and ends[-1][0] > 5_000)
+    qapp.removeEventFilter(painted)
+    assert all(end < figures for end, figures in ends)
 
 
 def test_each_place_where_tab_stops_shows_that_it_has_the_keyboard(

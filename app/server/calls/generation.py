@@ -44,14 +44,16 @@ def new_id(prefix: str) -> str:
 class ChoiceUpdate:
     """What is new of one choice: that it has begun, what was read, text of how many tokens, their logprobs, its end.
 
-    ``prompt_logprobs`` are those of the prompt's next tokens, ``drafted`` the spans of the text that were drafted.
-    ``pieces`` are what is certain once the text was taken apart, and ``spans`` the drafted ones of each, where they are
-    asked for. ``progress`` is how far a deep reply is before its answer begins.
+    ``parts`` are the characters and tokens of each part of the text, as the engine gave them. ``prompt_logprobs`` are
+    those of the prompt's next tokens, ``drafted`` the spans of the text that were drafted. ``pieces`` are what is
+    certain once the text was taken apart, and ``spans`` the drafted ones of each, where they are asked for.
+    ``progress`` is how far a deep reply is before its answer begins.
     """
 
     index: int
     text: str = ""
     n_tokens: int = 0
+    parts: list[tuple[int, int]] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     prompt_logprobs: list[TokenLogprob] = field(default_factory=list)
     drafted: list[Span] = field(default_factory=list)
@@ -91,7 +93,8 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ch
         token = events[0]
         drafted = [(0, len(token.text))] if token.is_drafted else []
         index = index_of[token.request_id]
-        return [ChoiceUpdate(index, token.text, token.n, list(token.logprobs), drafted=drafted)]
+        lengths = [(len(token.text), token.n)]
+        return [ChoiceUpdate(index, token.text, token.n, lengths, list(token.logprobs), drafted=drafted)]
     news: dict[int, ChoiceUpdate] = {}
     texts: dict[int, list[str]] = {}
     n_chars: dict[int, int] = {}
@@ -105,6 +108,7 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ch
             if event.is_drafted:
                 item.drafted.append((begin, n_chars[index]))
             item.n_tokens += event.n
+            item.parts.append((len(event.text), event.n))
             item.logprobs.extend(event.logprobs)
         elif type(event) is Ended:
             if event.reason is FinishReason.FAILED and event.failure is not None:

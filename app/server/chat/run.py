@@ -8,6 +8,7 @@ run.choices                                                # all that came, with
 
 from __future__ import annotations
 
+import itertools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -86,12 +87,11 @@ class Choice:
             self.logprobs += [*update.prompt_logprobs, *update.logprobs]
         for piece in update.pieces:
             self._keep(piece)
-        thoughts = [piece.text for piece in update.pieces if isinstance(piece, ReasoningText)]
+        thoughts = "".join(piece.text for piece in update.pieces if isinstance(piece, ReasoningText))
         if update.pieces:
             self.is_reasoning = isinstance(update.pieces[-1], ReasoningText)
-        if 0 < len(thoughts) < len(update.pieces):  # which of its tokens were thoughts is not told
-            n_thought = sum(map(len, thoughts))
-            self.n_reasoning += round(update.n_tokens * n_thought / max(len(update.text), n_thought))
+        if thoughts and not all(isinstance(piece, ReasoningText) for piece in update.pieces):
+            self.n_reasoning += _thought_tokens(update, thoughts)
         elif self.is_reasoning:
             self.n_reasoning += update.n_tokens
 
@@ -146,6 +146,14 @@ class Choice:
             self.calls[-1].arguments += piece.text
         else:
             self.has_call = True
+
+
+def _thought_tokens(update: ChoiceUpdate, thoughts: str) -> int:
+    """Return how many tokens of an update begin before its thoughts end; a remote's come one by one."""
+    end = max(update.text.find(thoughts), 0) + len(thoughts)
+    begins = itertools.accumulate((n_chars for n_chars, _ in update.parts), initial=0)
+    counted = sum(n for begin, (_, n) in zip(begins, update.parts, strict=False) if begin < end)
+    return counted if update.parts else update.n_tokens
 
 
 class Run(Protocol):

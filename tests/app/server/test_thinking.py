@@ -12,6 +12,10 @@ import ollama
 import openai
 import pytest
 
+from app.server.calls.generation import collect
+from app.server.chat.run import Choice
+from app.server.replies.pieces import ContentText, ReasoningText
+from core.values.messages import Token
 from tests.app.server.conftest import MODEL, RunningServer, tool_calls_of
 
 OPEN, CLOSE = "<|fim_prefix|>", "<|fim_suffix|>"
@@ -54,7 +58,7 @@ def test_thoughts_end_with_their_budget_and_come_apart_from_the_answer(thinker, 
         assert CLOSE not in message.reasoning_content + message.content
         read = thinker.http.post("/tokenize", json={"content": message.reasoning_content}).json()["tokens"]
         assert len(read) <= n_tokens
-        # Tokens that come at once, as on a busy machine, are shared by characters.
+        # The marker behind the thoughts counts, as far as it comes with them.
         assert abs(answer.usage.completion_tokens_details.reasoning_tokens - n_tokens) <= 3
 
 
@@ -204,3 +208,12 @@ def test_ollamas_client_gets_thoughts_apart_and_can_switch_them(thinker):
         ):
             assert not answer.thinking
         assert "thinking" in client.show(MODEL).capabilities
+
+
+def test_tokens_that_come_at_once_are_counted_by_what_they_are():
+    parts = (("Let me think about this for a very long time", 9), (f".{CLOSE}", 2), ("1", 1), ("2", 1), ("3", 1))
+    (update,) = collect([Token("a", text, n, ()) for text, n in parts], {"a": 0})
+    update.pieces = [ReasoningText("Let me think about this for a very long time."), ContentText("123")]
+    choice = Choice()
+    choice.keep(update)
+    assert (choice.n_tokens, choice.n_reasoning) == (14, 11)

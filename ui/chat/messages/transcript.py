@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from PySide6.QtCore import QPoint, QTimer, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QEvent, QPoint, QTimer, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from ui.chat.markdown.text_tools import TextTools
@@ -104,7 +104,9 @@ class Transcript(ScrollColumn):
         n_new = len(path) - kept
         if kept:
             for message in path[kept:]:
-                self._column.insertWidget(self._column.count() - 1, self._make(message))
+                view = self._make(message)
+                self._column.insertWidget(self._column.count() - 1, view)
+                self._place(view)
             self._n_made += n_new
         self._n_wanted = max(self._n_made, PAGE)
         if kept == 0:
@@ -238,6 +240,11 @@ class Transcript(ScrollColumn):
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
         self.to_end.hide()
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Place the messages that were made out of sight."""
+        super().showEvent(event)
+        _lay_out()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the column in the middle and readable."""
         self.centre(self._column, COLUMN, Space.XL)
@@ -267,8 +274,15 @@ class Transcript(ScrollColumn):
             self._more_timer.stop()
             return
         self._is_adding_above = True
-        self._column.insertWidget(0, self._make(self._path[at]))
+        view = self._make(self._path[at])
+        self._column.insertWidget(0, view)
         self._n_made += 1
+        self._place(view)
+
+    def _place(self, view: MessageView) -> None:
+        """Give a message its height before it is painted: that follows from the width, which the layout gives first."""
+        view.show()
+        _lay_out()
 
     def _make(self, message: Message) -> MessageView:
         versions = self._versions_of(message.id)
@@ -349,6 +363,10 @@ class Transcript(ScrollColumn):
             view = _message_around(widget)
             if view is not None and view.message.id in self._views:
                 QTimer.singleShot(0, view, partial(view.set_attention, has_focus or view.underMouse()))
+
+
+def _lay_out() -> None:
+    QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
 
 
 def _shared_length(first: Sequence[Message], second: Sequence[Message]) -> int:
