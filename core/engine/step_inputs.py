@@ -126,7 +126,7 @@ class ImageSteps:
         ready = [
             sequence
             for sequence in self._scheduler.running
-            if (rows := sequence.image) is not None and sequence.encodings[rows.id].is_over
+            if (rows := sequence.image) is not None and _is_there(sequence, rows)
         ]
         for sequence in sorted(ready, key=lambda one: (one.lane.rank, one.order)):
             rows = sequence.image
@@ -137,6 +137,11 @@ class ImageSteps:
                 self._was_last = True
                 return Share(sequence, n_rows)
         return None
+
+
+def _is_there(sequence: Sequence, rows: ImageRows) -> bool:
+    """Return whether the embeddings of ``rows`` can be had; the encoder may have failed since ``prepare``."""
+    return sequence.encodings[rows.id].parts is not None and _error(sequence, rows) is None
 
 
 def _error(sequence: Sequence, rows: ImageRows) -> SlipstreamError | None:

@@ -201,11 +201,6 @@ class Encoding:
         self.error: SlipstreamError | None = None
 
     @property
-    def is_over(self) -> bool:
-        """True where the embeddings are there, or will never be."""
-        return self.parts is not None or self.error is not None
-
-    @property
     def n_bytes(self) -> int:
         """Bytes of the embeddings."""
         return sum(part.nbytes for part in self.parts or ())
