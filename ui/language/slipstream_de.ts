@@ -2426,7 +2426,7 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
       <source>Chat settings</source>
-      <translation>Einstellungen des Chats</translation>
+      <translation>Chat-Einstellungen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
