@@ -7160,6 +7160,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />
+      <source>{name} is a folder. Import it in the library to use the models in it where they are.</source>
+      <translation>{name} ist ein Ordner. Importiere ihn in der Bibliothek, dann werden die Modelle darin dort genutzt, wo sie sind.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
       <source>{name} is a part of a model; open the model's first file.</source>
       <translation>{name} ist ein Teil eines Modells; öffne die erste Datei des Modells.</translation>
     </message>
