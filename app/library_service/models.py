@@ -78,6 +78,12 @@ class ModelService:
     def import_file(self, file: str) -> str:
         """Use one model file where it is, and return the model's name; raises LibraryError."""
         path = Path(file).expanduser().absolute()
+        if path.is_dir():
+            raise LibraryError(
+                "{name} is a folder. Import it in the library to use the models in it where they are.",
+                ExitCode.MODEL,
+                name=path.name,
+            )
         entry = self._at(path)
         if entry is None:
             found = self.catalog.find(str(path))

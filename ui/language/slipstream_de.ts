@@ -2426,7 +2426,7 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
       <source>Chat settings</source>
-      <translation>Einstellungen des Chats</translation>
+      <translation>Chat-Einstellungen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
@@ -7187,6 +7187,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/library_service/measuring.py" />
       <source>Something is being measured already. Wait for it, or stop it.</source>
       <translation>Es wird schon etwas gemessen. Warte darauf, oder halte es an.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
+      <source>{name} is a folder. Import it in the library to use the models in it where they are.</source>
+      <translation>{name} ist ein Ordner. Importiere ihn in der Bibliothek, dann werden die Modelle darin dort genutzt, wo sie sind.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />

@@ -45,6 +45,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionButton,
+    QStyleOptionComboBox,
     QStyleOptionViewItem,
     QWidget,
 )
@@ -180,6 +181,13 @@ class ChoiceField(QComboBox):
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll the page, do not choose."""
         event.ignore()
+
+    def initStyleOption(self, option: QStyleOptionComboBox) -> None:
+        """Let what is too long end in an ellipsis: cut off in a word it would look whole."""
+        super().initStyleOption(option)
+        part, control = QStyle.SubControl.SC_ComboBoxEditField, QStyle.ComplexControl.CC_ComboBox
+        room = self.style().subControlRect(control, option, part, self).width()
+        option.currentText = self.fontMetrics().elidedText(option.currentText, Qt.TextElideMode.ElideMiddle, room)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the arrow, which a style sheet takes away."""

@@ -64,7 +64,8 @@ def test_a_single_file_is_used_where_it_is(library: LibraryClient, models_folder
     assert files[0].exists(), "the link leaves, the file stays"
     assert len([name for name in names(library) if "狐" in name]) == 1
     (tmp_path / "cut.gguf").write_bytes(files[0].read_bytes()[:90_000])
-    for name, words in (("cut.gguf", "cannot be used"), ("none.gguf", "no model file")):
+    says = (("cut.gguf", "cannot be used"), ("none.gguf", "no model file"), ("one", "one is a folder. Import it"))
+    for name, words in says:
         assert words in library.ask(ask.ImportFile(str(tmp_path / name))).sentence
     assert not any(models_folder.rglob("cut.gguf"))
 

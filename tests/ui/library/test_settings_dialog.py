@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QStyleOptionComboBox
 
 from app.settings.model_settings_store import ModelSettingsStore
 from core.values.model_settings import NAMES, ModelSettings
 from models.catalog.catalog import STARTER_FOLDER
+from models.library.values import SettingValue
 from tools.model_factory import head_factory
 from ui.library.library_page import LibraryPage
 from ui.library.settings.setting_row import OneOf, PromptField, TextField
 from ui.library.settings.setting_words import LOADING, REPLIES
 from ui.library.settings.settings_dialog import SettingsDialog
+from ui.widgets.fields import ChoiceField
 
 EMBER = STARTER_FOLDER / "ember-q8_0.gguf"
 
@@ -175,3 +177,26 @@ def test_the_keyboard_reaches_every_field_in_their_order(qtbot, page: LibraryPag
     for name in list(dialog.rows)[1:]:
         QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
         assert QApplication.focusWidget() is dialog.rows[name].field, name
+
+
+def test_what_is_recommended_keeps_its_capitals(qtbot) -> None:
+    field = TextField()
+    qtbot.addWidget(field)
+    field.put(SettingValue("threads", None, "für diesen Rechner gewählt"))
+    assert field.placeholderText() == "Für diesen Rechner gewählt"
+
+
+def test_a_choice_that_is_too_long_for_its_field_ends_in_an_ellipsis(qtbot) -> None:
+    field = ChoiceField("Draft")
+    qtbot.addWidget(field)
+    field.addItem("Automatic (recommended)")
+    field.resize(field.sizeHint().width() * 2, field.sizeHint().height())
+    option = QStyleOptionComboBox()
+    field.initStyleOption(option)
+    assert option.currentText == "Automatic (recommended)"
+    field.resize(field.sizeHint().width() * 2 // 3, field.height())
+    field.initStyleOption(option)
+    shown, cut = option.currentText, field.grab().toImage()
+    assert "…" in shown
+    field.setItemText(0, shown)
+    assert field.grab().toImage() == cut

@@ -16,7 +16,7 @@ from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import ProblemLabel, style_as
 
-LABEL_WIDTH = 150
+LABEL_WIDTH = 160
 PROMPT_HEIGHT = 88
 RESET_WIDTH = 58
 
@@ -39,7 +39,7 @@ class TextField(QLineEdit):
 
     def put(self, setting: SettingValue) -> None:
         """Show a setting."""
-        self.setPlaceholderText(setting.recommended.capitalize())
+        self.setPlaceholderText(setting.recommended[:1].upper() + setting.recommended[1:])
         self.setText(setting.text or "")
 
     def clear_value(self) -> None:
