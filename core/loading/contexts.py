@@ -192,9 +192,9 @@ def make_slots(
     """Return the slots of a target's context, with the cache behind them."""
     facts, options, cost, clock = target.facts, target.options, own.cost, own.clock
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
-    # Where windows were not cut, earlier versions kept segments that had lost tokens.
-    window = facts.window if target.cuts_windows else -facts.window
-    key = _key(options, (window, facts.window), target.n_gpu_layers)
+    # Not (window, window): under that, earlier versions kept texts that were computed with less than was in sight.
+    windows = (facts.window, target.cuts_windows) if facts.window else (0, 0)
+    key = _key(options, windows, target.n_gpu_layers)
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _SEGMENT_BYTES // per_token))
     # llama.cpp saves only the tokens that a sequence's last token attends to. In layers with a window, a longer segment
