@@ -16,7 +16,7 @@ from core.engine.model_runner import ModelRunner
 from core.engine.step_inputs import Drafting, ImageSteps
 from core.kv_cache.prefix_tree import is_image
 from core.kv_cache.slot_table import SlotTable
-from core.llama.model import LoraAdapters
+from core.llama.context import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.images import ImageEncoder
 from core.scheduler.input_processor import InputProcessor, PreparedRequest

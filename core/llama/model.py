@@ -1,13 +1,13 @@
-"""Models: weights, LoRA adapters and vocabulary of one that is loaded; and a copy of a file with other tensor types."""
+"""Models: weights and vocabulary of one that is loaded; and a copy of a file with other tensor types."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,6 @@ from core.values.addresses import is_worker
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
 from core.values.messages import FillInTheMiddle
-
-if TYPE_CHECKING:
-    from core.llama.context import Context
 
 _cpu_buffers = declare(ggml, "ggml_backend_cpu_buffer_type", ctypes.c_void_p)
 
@@ -130,30 +127,6 @@ class Model:
         if self._model:
             L.llama_model_free(self._model)
             self._model = None
-
-
-class LoraAdapters:
-    """The adapters of a model, in the order in which they were named. llama.cpp frees them with the model."""
-
-    def __init__(self, model: Model, files: Sequence[tuple[str, float]]) -> None:
-        """Load them from ``files`` with their usual scales; raises LoadFailed for one that does not fit the model."""
-        self.scales = tuple(scale for _, scale in files)
-        self._adapters: list[Any] = []
-        for path, _ in files:
-            adapter = L.llama_adapter_lora_init(model.c, os.fsencode(path))
-            if not adapter:
-                raise LoadFailed(
-                    "llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.",
-                    path=path,
-                )
-            self._adapters.append(adapter)
-
-    def apply(self, context: Context, scales: Sequence[float]) -> None:
-        """Let ``context`` compute with these scales from now on; 0 leaves an adapter out."""
-        used = [(adapter, scale) for adapter, scale in zip(self._adapters, scales, strict=True) if scale]
-        handles = (ctypes.c_void_p * len(used))(*[ctypes.cast(adapter, ctypes.c_void_p).value for adapter, _ in used])
-        pointers = ctypes.cast(handles, ctypes.POINTER(L.llama_adapter_lora_p_ctypes))
-        L.llama_set_adapters_lora(context.c, pointers, len(used), (ctypes.c_float * len(used))(*[s for _, s in used]))
 
 
 def _device_array(names: tuple[str, ...]) -> Any:
