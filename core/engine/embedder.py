@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from core.engine.slot_files import PreparedSlotRequest
 from core.llama.context import DecodeStatus, EmbeddingContext, EmbeddingOptions, Rows
 from core.llama.model import Model, Vocab
 from core.scheduler.input_processor import PreparedRequest, checked_tokens, convert
@@ -18,7 +17,7 @@ from core.scheduler.scheduler import ABOVE_BATCH, WaitingQueue
 from core.values.engine_options import Pooling
 from core.values.errors import BadRequest, InputTooLong
 from core.values.messages import Answer, Ended, Failure, FailureKind, FinishReason, RequestEvent, Snapshot, StepRequest
-from core.values.request import DetokenizeRequest, Embedded, EmbedRequest, Lane, TokenizeRequest
+from core.values.request import DetokenizeRequest, Embedded, EmbedRequest, Lane, SlotRequest, TokenizeRequest
 
 MAX_TEXTS = 64
 """Texts in one batch: more than a few dozen gain nothing, and a hybrid model keeps a state for each."""
@@ -35,11 +34,8 @@ class PreparedEmbedding:
     request: EmbedRequest
     tokens: tuple[npt.NDArray[np.int32], ...]
 
-    def close(self) -> None:
-        """There is nothing to free."""
 
-
-Prepared = PreparedRequest | PreparedEmbedding | PreparedSlotRequest
+Prepared = PreparedRequest | PreparedEmbedding | SlotRequest
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from core.engine.embedder import Embedder, Prepared, PreparedEmbedding
 from core.engine.engine import Engine
-from core.engine.slot_files import PreparedSlotRequest, SlotFiles
+from core.engine.slot_files import SlotFiles
 from core.scheduler.input_processor import convert
 from core.values.errors import BadRequest
 from core.values.messages import Answer, LaneCount, RequestEvent, Snapshot, Started, StepRequest
@@ -59,7 +59,7 @@ class Engines:
         if isinstance(prepared, PreparedEmbedding):
             self._embedder.submit(prepared)
             return
-        if isinstance(prepared, PreparedSlotRequest):
+        if isinstance(prepared, SlotRequest):
             self._slot_files.submit(prepared)
             return
         self._engine_of(prepared.request).submit(prepared, submitted_at)

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,16 +22,6 @@ from core.values.request import SlotDone, SlotRequest
 from models.formatting.system_error import system_reason
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedSlotRequest:
-    """A request about a slot that is there."""
-
-    request: SlotRequest
-
-    def close(self) -> None:
-        """There is nothing to free."""
 
 
 class SlotFiles:
@@ -62,7 +52,7 @@ class SlotFiles:
         """True if there is something to do on the engine's thread."""
         return bool(self._reading) or not self._todo.empty()
 
-    def prepare(self, request: SlotRequest) -> PreparedSlotRequest:
+    def prepare(self, request: SlotRequest) -> SlotRequest:
         """Check a request. Raises BadRequest."""
         if not 0 <= request.slot < len(self._slots):
             known = f"0 to {len(self._slots) - 1}"
@@ -71,11 +61,10 @@ class SlotFiles:
             raise BadRequest(
                 "Texts that were computed with LoRA adapters are not saved to files: start the server without --lora."
             )
-        return PreparedSlotRequest(request)
+        return request
 
-    def submit(self, prepared: PreparedSlotRequest) -> None:
+    def submit(self, request: SlotRequest) -> None:
         """Begin a request."""
-        request = prepared.request
         self._n_open += 1
         if request.action == "restore":
             threading.Thread(target=self._read, args=(request,), name="slot-reader", daemon=True).start()

@@ -27,7 +27,6 @@ class Drafting:
     ) -> None:
         """Draft for requests of ``scheduler`` in ``context``."""
         self.speculator = speculator
-        self._context = context
         self._scheduler = scheduler
         self._memory = scheduler.slots.memory
         self._clock = clock
@@ -56,25 +55,15 @@ class Drafting:
         if speculating:
             kv = sum([sequence.n_past + 1 for sequence in decoding])
             target = step_latency_target(decoding)
-            step = StepCapacity(n_rows, kv, room, memory.n_even, _without(decoding, speculating), target)
+            is_for_all = len(speculating) == len(decoding)
+            beside = () if is_for_all else [sequence for sequence in decoding if sequence not in speculating]
+            step = StepCapacity(n_rows, kv, room, memory.n_even, beside, target)
             drafts = self.speculator.propose(speculating, step)
-            if drafts and memory.replays:
-                self._mark([sequence for sequence in speculating if sequence.id in drafts])
+            for sequence in speculating if drafts and memory.replays else ():
+                # For a rejection; the state of one that replays is saved already.
+                if sequence.id in drafts and not sequence.n_replay:
+                    memory.mark(sequence.slot.id, sequence.n_past)
         return drafts, self._clock() - began
-
-    def _mark(self, sequences: list[Sequence]) -> None:
-        """Save the state of the sequences for a rejection. One that replays has its state saved already."""
-        for sequence in sequences:
-            if not sequence.n_replay:
-                self._memory.mark(sequence.slot.id, sequence.n_past)
-
-
-def _without(sequences: list[Sequence], left_out: list[Sequence]) -> list[Sequence]:
-    """Return those of ``sequences`` that are not ``left_out``."""
-    if len(left_out) == len(sequences):
-        return []
-    names = {sequence.id for sequence in left_out}
-    return [sequence for sequence in sequences if sequence.id not in names]
 
 
 class ImageSteps:

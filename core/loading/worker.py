@@ -18,6 +18,7 @@ from functools import partial
 from core.engine.embedder import Embedder, Prepared
 from core.engine.engines import Engines
 from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
+from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, InputTooLong, LoadFailed, PromptTooLong, SlipstreamError
 from core.values.messages import (
     AnyRequest,
@@ -38,7 +39,7 @@ from core.values.messages import (
     Submit,
     Token,
 )
-from core.values.request import Request
+from core.values.request import Request, SlotRequest
 from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ class InputThread:
                 was_cancelled = request.id in self._cancelled
                 self._cancelled.discard(request.id)
                 if was_cancelled:
-                    if prepared is not None:
+                    if isinstance(prepared, PreparedRequest):
                         prepared.close()
                     prepared, told = None, (Ended(request.id, FinishReason.CANCELLED),)
                 if prepared is not None:
@@ -267,7 +268,8 @@ class Worker:
         except Exception as error:  # a request must end even after a bug here
             _log.exception("A request could not be started")
             failure = Failure(FailureKind.INTERNAL, Sentence("The request could not be started: {error}", error=error))
-            self._outbox.put((Ended(prepared.request.id, FinishReason.FAILED, failure=failure),))
+            request = prepared if isinstance(prepared, SlotRequest) else prepared.request
+            self._outbox.put((Ended(request.id, FinishReason.FAILED, failure=failure),))
 
     def _read(self) -> None:
         """Pass on the commands that arrive; runs on the reader thread."""
