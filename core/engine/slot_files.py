@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from core.kv_cache.disk_cache import Blob, NotASegmentFile, SegmentHeader, read_segment, write_segment
-from core.kv_cache.kv_offload import DiskReadWait
 from core.kv_cache.prefix_tree import TokenIds
-from core.kv_cache.segment_store import segment_id
+from core.kv_cache.segment_store import DiskReadWait, segment_id
 from core.kv_cache.slot_table import SlotTable
 from core.values.errors import BadRequest
 from core.values.messages import Ended, Failure, FailureKind, FinishReason, RequestEvent

@@ -37,8 +37,6 @@ class KvOffload:
         self._is_whole = not memory.can_share
         self._clock = clock
         self._save_seconds = self._load_seconds = _FIRST_ESTIMATE
-        self._readings: list[DiskReadWait] = []
-        store.on_read = self._on_read
 
     def loads(self, links: list[SegmentLink], read: Mapping[Segment, Blob]) -> list[tuple[SegmentLink, Blob]]:
         """Return the links up to the first whose bytes are neither in RAM nor in ``read``, each with its bytes."""
@@ -49,14 +47,6 @@ class KvOffload:
                 break
             loads.append((link, blob))
         return loads
-
-    def read(self, segments: list[Segment], deadline: float) -> DiskReadWait:
-        """Ask the disk for ``segments``; the request waits until ``deadline`` at most."""
-        reading = DiskReadWait(segments, deadline, self._clock)
-        self._readings = [one for one in self._readings if not one.is_over] + [reading]
-        for segment in segments:
-            self.store.read(segment)
-        return reading
 
     def save_segment(self, sequence: int, text: TokenIds, position: PositionOf) -> bool:
         """Save the next segment of a text, never half an image; False if all is saved, or no more can be."""
@@ -106,30 +96,3 @@ class KvOffload:
     def seconds_to_move(self, n_tokens: int) -> float:
         """Return the seconds that saving and loading ``n_tokens`` takes."""
         return n_tokens * (self._save_seconds + self._load_seconds)
-
-    def _on_read(self, segment: Segment, blob: Blob | None) -> None:
-        for reading in self._readings:
-            reading.arrived(segment, blob)
-
-
-class DiskReadWait:
-    """A request waits for the disk to read its prefix. ``blobs`` holds what has been read."""
-
-    def __init__(self, segments: list[Segment], deadline: float, clock: Callable[[], float]) -> None:
-        """Wait for ``segments`` until ``deadline``; from then on computing them is faster."""
-        self.blobs: dict[Segment, Blob] = {}
-        self._left = set(segments)
-        self._deadline = deadline
-        self._clock = clock
-
-    def arrived(self, segment: Segment, blob: Blob | None) -> None:
-        """Take in a segment; ``blob`` None means that it is lost."""
-        if segment in self._left:
-            self._left.discard(segment)
-            if blob is not None:
-                self.blobs[segment] = blob
-
-    @property
-    def is_over(self) -> bool:
-        """True if all segments have come, or the time is over."""
-        return not self._left or self._clock() >= self._deadline

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from core.kv_cache.kv_offload import DiskReadWait
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_tree import (
     PrefixMatch,
@@ -22,6 +21,7 @@ from core.kv_cache.prefix_tree import (
     shared_positions,
     whole_images,
 )
+from core.kv_cache.segment_store import DiskReadWait
 
 
 @dataclass(eq=False)

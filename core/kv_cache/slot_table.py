@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from core.kv_cache.disk_cache import Blob
-from core.kv_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
+from core.kv_cache.kv_offload import LEAST_SAVED, KvOffload
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_tree import Divergence, PrefixTree, TokenIds, divergence
-from core.kv_cache.segment_store import Segment, SegmentLink, SegmentStore
+from core.kv_cache.segment_store import DiskReadWait, Segment, SegmentLink, SegmentStore
 from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, SlotSearch, TokenBuffer
 
 # Seconds of each step for saving or loading on behalf of a waiting request.
@@ -98,7 +98,7 @@ class SlotTable:
         if not missing or isinstance(earlier, DiskReadWait) or n_known - n_held < _LEAST_AWAITED:
             return None
         # From then on computing is faster.
-        return self._offload.read(missing, self._clock() + self.prefill_seconds(n_known - n_held))
+        return self.store.read(missing, self._clock() + self.prefill_seconds(n_known - n_held), self._clock)
 
     def evict_ahead(self, tokens: TokenBuffer, wanted: int | None = None) -> bool:
         """Save a part of the slot that ``tokens`` would take; True if nothing is left to save.
@@ -235,7 +235,7 @@ class SlotTable:
         """Have the disk read what only it has of the text that was left in a free slot; None if there is nothing."""
         slot = self.slots[number]
         missing = [link.segment for link in self._links_left(slot) if link.segment.blob is None]
-        return self._offload.read(missing, math.inf) if missing else None
+        return self.store.read(missing, math.inf, self._clock) if missing else None
 
     def left_in(self, number: int, read: DiskReadWait | None = None) -> tuple[TokenIds, Blob] | None:
         """Return the text that the last request left in a free slot, and all of its cells.
