@@ -330,10 +330,10 @@ def _dry_run_here(options: EngineOptions) -> MemoryNeed:
         context = open_context(model, facts, options, size)
         context.close()
         model.close()
-    cache = allocations.kv_cache + allocations.of("RS")
+    cache = allocations["llama_kv_cache"] + allocations["RS"]
     # The buffer for logits grows to this size with the first step that needs it.
-    output = max(allocations.of("output"), context.n_outputs * context.n_vocab * 4)
-    return MemoryNeed(facts.weight_bytes, cache, allocations.of("compute") + output)
+    output = max(allocations["output"], context.n_outputs * context.n_vocab * 4)
+    return MemoryNeed(facts.weight_bytes, cache, allocations["compute"] + output)
 
 
 def main() -> int:
