@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence as Series
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.proposer import CostlyProposer, DraftChain, Proposer, SequenceAcceptance
@@ -238,14 +237,6 @@ class DraftState:
         self._plain = self._plain * kept + plain
         self._spent = self._spent * kept + spent
         self.speedup = max(1.0, self._plain / self._spent)
-
-
-class DraftingTime(NamedTuple):
-    """Seconds that a proposer took for a text."""
-
-    state: DraftState
-    proposer: str
-    seconds: float
 
 
 class DraftStates:

@@ -370,7 +370,7 @@ class Speculator:
         # The seconds beyond a plain step went to rows of drafts, replayed rows, taking drafts back, and committing.
         beyond = min(times.decode, HICCUP * plain_step) - plain_step + way_back + committing
         # Deciding took time too. If nothing was drafted, it is charged to the proposers that were asked in vain.
-        deciding = max(self._seconds - sum([time.seconds for time in growth.times]), 0.0)
+        deciding = max(self._seconds - sum([seconds for _, seconds in growth.times]), 0.0)
         in_vain = deciding / len(growth.times) if growth.spent and growth.times and not n_rows else 0.0
         for state, n_new, n_drafted in outcomes:
             state.settle_backoff(plain_step)
@@ -379,7 +379,7 @@ class Speculator:
                 self.budget.book(state.drafted_by, won - deciding * n_drafted / max(n_rows, 1))
             if spent > 0.0:
                 state.learn_speed(n_new, plain_step, spent)
-        for _, proposer, seconds in growth.times:
+        for proposer, seconds in growth.times:
             self.budget.book(proposer, -min(seconds + in_vain, HICCUP * plain_step))
 
     def learn_commit(self, seconds: float, n_new: int, n_sequences: int) -> None:
