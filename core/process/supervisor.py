@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from core.process.child_process import PipeClosed
-from core.process.engine_process import EngineProcess
+from core.process.engine_process import EngineProcess, last_words, load_error_in
 from core.values.addresses import LOST_WORKER
 from core.values.engine_options import EngineOptions
-from core.values.errors import EngineUnavailable
+from core.values.errors import EngineUnavailable, llama_error_in
 from core.values.messages import (
     AnyRequest,
     Cancel,
@@ -265,7 +265,7 @@ class Supervisor:
     def _hear_state(self, state: EngineState) -> None:
         if state.phase is EnginePhase.FAILED:
             problem = state.problem or Sentence("The model could not be loaded.")
-            said = self._process.load_error() if self._process is not None else ""
+            said = load_error_in(self._process.written()) if self._process is not None else ""
             if said and problem.startswith("llama.cpp could not"):
                 problem = joined((problem, _why_not_loaded(said.rstrip("."))))
             self._fail(problem, self._next_wait())
@@ -299,14 +299,14 @@ class Supervisor:
 
     def _bury(self, process: EngineProcess, code: int) -> None:
         """Handle the death of a process: end its requests, and start another process now or later."""
-        cause = _cause_of_death(code, process.last_error())
-        words = process.last_words()
+        log = process.written()
+        cause, words = _cause_of_death(code, llama_error_in(log)), last_words(log)
         name = Path(self._options.model_path).name if self._options is not None else "no model"
         # For a process killed from outside, the last log lines are unrelated to the cause.
         end = f" {process.log_path} ends with:\n{words}" if words and cause != _KILLED else ""
         _log.error("The engine of %s %s.%s", name, cause, end)
         workers = self._options.workers if self._options is not None else ()
-        if workers and process.wrote(LOST_WORKER):
+        if workers and LOST_WORKER in log:
             self._lose(workers)
             return
         ran = [replace(request, id="") for request in self._live.values()]
@@ -395,7 +395,8 @@ class Supervisor:
         """Refuse a request that ran at each of several deaths, until the engine is trusted again."""
         if self._n_deaths < _WITHOUT_SUSPECTS or replace(request, id="") not in self._suspects:
             return
-        worked = self._process.seconds_in_use if self._process is not None else 0.0
+        ready_at = self._process.ready_at if self._process is not None else None
+        worked = time.monotonic() - ready_at if ready_at is not None else 0.0
         raise EngineUnavailable(
             "The engine died {n_deaths} times in a row while this request ran, so it is not run again "
             "before the engine has worked for {healthy_seconds:.0f} s without it. Change the request.",
