@@ -64,8 +64,8 @@ class InputThread:
         self._admit = admit
         self._tell = tell
         self._arrivals: queue.SimpleQueue[tuple[AnyRequest, float] | None] = queue.SimpleQueue()
-        self._cancelled: set[str] = set()
-        self._inside: set[str] = set()
+        # The requests that are here, and whether they were cancelled.
+        self._inside: dict[str, bool] = {}
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="input", daemon=True)
         self._thread.start()
@@ -73,7 +73,7 @@ class InputThread:
     def put(self, request: AnyRequest) -> None:
         """Queue a request."""
         with self._lock:
-            self._inside.add(request.id)
+            self._inside[request.id] = False
         self._arrivals.put((request, time.perf_counter()))
 
     def cancel(self, request_id: str) -> bool:
@@ -81,7 +81,7 @@ class InputThread:
         with self._lock:
             if request_id not in self._inside:
                 return False
-            self._cancelled.add(request_id)
+            self._inside[request_id] = True
             return True
 
     def close(self) -> None:
@@ -94,10 +94,7 @@ class InputThread:
             request, submitted_at = arrival
             prepared, told = self._examine(request)
             with self._lock:
-                self._inside.discard(request.id)
-                was_cancelled = request.id in self._cancelled
-                self._cancelled.discard(request.id)
-                if was_cancelled:
+                if self._inside.pop(request.id):
                     if isinstance(prepared, PreparedRequest):
                         prepared.close()
                     prepared, told = None, (Ended(request.id, FinishReason.CANCELLED),)
@@ -109,7 +106,7 @@ class InputThread:
 
     def _examine(self, request: AnyRequest) -> tuple[Prepared | None, tuple[RequestEvent, ...]]:
         """Return the prepared request, or None and the events of a request that has ended."""
-        if request.id in self._cancelled:
+        if self._inside[request.id]:
             return None, ()
         try:
             if isinstance(request, StepRequest):
@@ -301,7 +298,9 @@ def main() -> int:
     sys.setswitchinterval(_SWITCH_SECONDS)
     pipe = own_streams()
     die_with_parent()
-    _import_ahead()
+    with contextlib.suppress(Exception):  # the error is reported when a model is loaded
+        # Already now, while the server still decides what to load.
+        import core.loading.load_engine  # noqa: F401
     try:
         command = pipe.receive()
     except PipeClosed:
@@ -333,12 +332,6 @@ def _in_steps(report: Callable[[float], None]) -> Callable[[float], None]:
             report(share)
 
     return step
-
-
-def _import_ahead() -> None:
-    """Import what loading needs, while the server still decides what to load."""
-    with contextlib.suppress(Exception):  # the error is reported when a model is loaded
-        import core.loading.load_engine  # noqa: F401 - only so that it is loaded
 
 
 def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:

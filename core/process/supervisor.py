@@ -279,7 +279,7 @@ class Supervisor:
             self._options = replace(self._options, must_draft=False)
             self._process.ready_at = time.monotonic()
             if self._n_failures:
-                _later(_HEALTHY_SECONDS, self._recover, self._generation)
+                self._later(_HEALTHY_SECONDS, self._recover)
             waiting, self._queued = self._queued, {}
             self._live.update(waiting)
             for request in waiting.values():
@@ -348,7 +348,7 @@ class Supervisor:
         self._end_all(Failure(FailureKind.ENGINE_DIED, message, retry_after=wait), queued_too=False)
         self._publish(EngineState(EnginePhase.RESTARTING, problem=problem))
         self._generation += 1
-        _later(wait, self._restart, self._generation)
+        self._later(wait, self._start)
 
     def _keep_unbegun(self) -> None:
         """Let requests that have not begun wait for the next engine, but not if they were there at an earlier death."""
@@ -357,12 +357,23 @@ class Supervisor:
             if request_id not in self._begun and replace(request, id="") not in again:
                 self._queued[request_id] = self._live.pop(request_id)
 
-    def _recover(self, generation: int) -> None:
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call under the lock in so many seconds, unless the engine is another one by then."""
+        generation = self._generation
+
+        def now() -> None:
+            with self._lock:
+                if generation == self._generation:
+                    call()
+
+        timer = threading.Timer(seconds, now)
+        timer.daemon = True
+        timer.start()
+
+    def _recover(self) -> None:
         """Say that the engine can be trusted again."""
-        with self._lock:
-            if generation == self._generation:
-                self._trust()
-                self._publish(self._state)
+        self._trust()
+        self._publish(self._state)
 
     def _trust(self) -> None:
         """Forget earlier failures."""
@@ -404,17 +415,6 @@ class Supervisor:
             n_deaths=self._n_deaths,
             healthy_seconds=_HEALTHY_SECONDS,
         )
-
-    def _restart(self, generation: int) -> None:
-        with self._lock:
-            if generation == self._generation:
-                self._start()
-
-
-def _later(seconds: float, call: Callable[[int], None], generation: int) -> None:
-    timer = threading.Timer(seconds, call, args=(generation,))
-    timer.daemon = True
-    timer.start()
 
 
 def _lost(workers: tuple[str, ...]) -> str:
