@@ -340,7 +340,7 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
         from core.llama.library import log_errors, log_to_stderr
         from core.loading.load_drafts import open_draft_engine
         from core.loading.load_engine import embedder_beside, is_embedder, load_embedder, load_engine
-        from core.machine.bandwidth import BackgroundBandwidth, remembered
+        from core.machine.bandwidth import measure_when_idle, remembered
         from core.machine.host import this_machine
 
         _log.info("Loading %s", command.options.model_path)
@@ -358,7 +358,8 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
         known = remembered(command.cache_folder, this_machine())
         if not model.n_gpu_layers and (known is None or known.is_estimate):
             # The weights are in host memory, whose bandwidth was not measured while the machine was at rest.
-            BackgroundBandwidth(engines.activity, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
+            arguments = (engines.activity, command.cache_folder, partial(setattr, engine.meter, "peak"))
+            threading.Thread(target=measure_when_idle, args=arguments, name="peak-finder", daemon=True).start()
     except SlipstreamError as error:
         outbox.put((EngineState(EnginePhase.FAILED, problem=error.message),))
         return None
