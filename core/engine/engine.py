@@ -455,7 +455,7 @@ class Engine:
             self.speculator.close()
         if self._images is not None:
             self._images.encoder.close()
-        self.slots.close()
+        self.slots.store.close()
         self.context.close()
         if self.owns_model:
             self.model.close()

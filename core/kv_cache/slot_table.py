@@ -440,7 +440,3 @@ class SlotTable:
             if slot.is_free and slot.n_resident and self._offload.save_segment(slot):
                 return True
         return self.store.write_behind()
-
-    def close(self) -> None:
-        """End the store's threads."""
-        self.store.close()

@@ -7,6 +7,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 
 import numpy as np
@@ -190,13 +191,13 @@ class GrammarCompiler:
 
 def _on_deep_stack(compile_: Callable[[], LLMatcher]) -> LLMatcher:
     """Return what a function returns, or raise what it raises, from a thread with a stack for deep recursion."""
-    outcome: list[LLMatcher | BaseException] = []
+    outcome: Future[LLMatcher] = Future()
 
     def work() -> None:
         try:
-            outcome.append(compile_())
+            outcome.set_result(compile_())
         except BaseException as error:
-            outcome.append(error)
+            outcome.set_exception(error)
 
     thread = threading.Thread(target=work, name="grammar")
     usual = threading.stack_size(_STACK_BYTES)
@@ -204,10 +205,7 @@ def _on_deep_stack(compile_: Callable[[], LLMatcher]) -> LLMatcher:
         thread.start()
     finally:
         threading.stack_size(usual)
-    thread.join()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
+    return outcome.result()
 
 
 class _Tokenizer:
