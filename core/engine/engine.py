@@ -449,7 +449,7 @@ class Engine:
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""
-        for sequence in self.scheduler.clear():
+        for sequence in self.scheduler:
             sequence.sampler.close()
         if self.speculator is not None:
             self.speculator.close()

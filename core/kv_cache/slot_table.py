@@ -61,11 +61,6 @@ class SlotTable:
         return len(self.slots)
 
     @property
-    def has_free(self) -> bool:
-        """True if a slot is free."""
-        return any(slot.is_free for slot in self.slots)
-
-    @property
     def n_resident(self) -> int:
         """Tokens held by all slots; shared cells count for each."""
         return sum(slot.n_resident for slot in self.slots)

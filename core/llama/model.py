@@ -39,7 +39,7 @@ def kept_in_host_memory(n_layers: int) -> Any:
 
 
 class Model:
-    """Weights on their devices (``llama_model``), and what its file says. Close every context before the model.
+    """Weights on their devices (``c``: ``llama_model``), and what its file says. Close every context before the model.
 
     ``description`` is as "llama ?B Q8_0". ``n_bytes`` are those of all tensors, ``n_params`` is the number of weights,
     ``n_ctx_train`` the context length that it was trained for, in tokens. ``n_embd_out`` are the values of a vector
@@ -87,15 +87,15 @@ class Model:
 
         callback = L.llama_progress_callback(go_on)
         params.progress_callback = callback
-        self._model: Any = L.llama_model_load_from_file(os.fsencode(path), params)
-        if not self._model:
+        self.c: Any = L.llama_model_load_from_file(os.fsencode(path), params)
+        if not self.c:
             raise LoadFailed("llama.cpp could not load {path}.", path=path)
-        self.vocab: Any = L.llama_model_get_vocab(self._model)
+        self.vocab: Any = L.llama_model_get_vocab(self.c)
         self.is_offloaded = n_gpu_layers != 0
         self._read_facts()
 
     def _read_facts(self) -> None:
-        model = self._model
+        model = self.c
         buffer = ctypes.create_string_buffer(256)
         L.llama_model_desc(model, buffer, len(buffer))
         self.description = buffer.value.decode("utf-8", "replace")
@@ -108,25 +108,20 @@ class Model:
         self.chat_template, self.rerank_template = self._template(None), self._template(b"rerank")
 
     def _template(self, name: bytes | None) -> str | None:
-        source = L.llama_model_chat_template(self._model, name)
+        source = L.llama_model_chat_template(self.c, name)
         return source.decode("utf-8", "replace") if source else None
-
-    @property
-    def c(self) -> Any:
-        """The C pointer."""
-        return self._model
 
     def metadata(self, key: str) -> str | None:
         """Return a metadata value as text (``llama_model_meta_val_str``), or None."""
         buffer = ctypes.create_string_buffer(512)
-        length = L.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
+        length = L.llama_model_meta_val_str(self.c, key.encode(), buffer, len(buffer))
         return buffer.value.decode("utf-8", "replace") if length >= 0 else None
 
     def close(self) -> None:
         """Free the weights."""
-        if self._model:
-            L.llama_model_free(self._model)
-            self._model = None
+        if self.c:
+            L.llama_model_free(self.c)
+            self.c = None
 
 
 def _device_array(names: tuple[str, ...]) -> Any:

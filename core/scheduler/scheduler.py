@@ -83,12 +83,6 @@ class WaitingQueue(Generic[W]):
         self.remove(request)
         self._served_at[request.lane] = now
 
-    def clear(self) -> None:
-        """Take out all requests."""
-        for queue in self._queues.values():
-            queue.clear()
-        self.size = 0
-
 
 # A request that was preempted, or got a slot only after a long wait, keeps its next slot for at least this many
 # seconds, and each further slot for twice as long. So it ends after a few turns, and no request holds a slot for ever.
@@ -120,6 +114,9 @@ class Scheduler:
     def __contains__(self, request_id: object) -> bool:
         return request_id in self._by_id
 
+    def __iter__(self) -> Iterator[Sequence]:
+        return iter(self._by_id.values())
+
     def __getitem__(self, request_id: str) -> Sequence:
         return self._by_id[request_id]
 
@@ -131,7 +128,7 @@ class Scheduler:
     @property
     def is_full(self) -> bool:
         """True if no request can join."""
-        return not self.slots.has_free or (self._is_short_of_memory and bool(self.running))
+        return not any(slot.is_free for slot in self.slots.slots) or (self._is_short_of_memory and bool(self.running))
 
     def admit(self, now: float) -> Iterator[Sequence]:
         """Yield each request that gets a slot: free ones first, then higher lanes take those of batch requests."""
@@ -176,14 +173,6 @@ class Scheduler:
         self._empty(sequence)
         self._put_back(sequence, now)
         self._is_short_of_memory = True
-
-    def clear(self) -> list[Sequence]:
-        """Remove all requests and return them."""
-        requests = list(self._by_id.values())
-        self._by_id.clear()
-        self.waiting.clear()
-        self.running.clear()
-        return requests
 
     def use_lora(self, scales: tuple[float, ...]) -> None:
         """Compute with these scales from now on, and drop all cached texts, which were computed with others."""
