@@ -115,7 +115,7 @@ class Engines:
     def write_back(self) -> float | None:
         """While idle, write texts to RAM and disk, as ``Engine.write_back`` does."""
         seconds = self.main.write_back()
-        if not self._slot_files.is_busy:
+        if not self._slot_files.n_open:
             return seconds
         return _FILE_PAUSE if seconds is None else min(seconds, _FILE_PAUSE)
 

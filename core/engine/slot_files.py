@@ -34,17 +34,12 @@ class SlotFiles:
         """``n_ctx`` is the context of one request in tokens."""
         self._slots = slots
         self._n_ctx = n_ctx
-        self._n_open = 0
+        self.n_open = 0  # requests that have not ended
         # Requests with what is to be done for them on the engine's thread, and the events of those that have ended.
         self._todo: queue.SimpleQueue[tuple[SlotRequest, Callable[[], None]]] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[RequestEvent, ...]] = queue.SimpleQueue()
         self._reading: list[tuple[SlotRequest, DiskReadWait]] = []  # texts to be saved that only the disk has
         self._writing = threading.Lock()  # two files of one name must not be written at the same time
-
-    @property
-    def is_busy(self) -> bool:
-        """True while a request has not ended."""
-        return self._n_open > 0
 
     @property
     def needs_step(self) -> bool:
@@ -64,7 +59,7 @@ class SlotFiles:
 
     def submit(self, request: SlotRequest) -> None:
         """Begin a request."""
-        self._n_open += 1
+        self.n_open += 1
         if request.action == "restore":
             threading.Thread(target=self._read, args=(request,), name="slot-reader", daemon=True).start()
         else:
@@ -75,7 +70,7 @@ class SlotFiles:
         self._take_read()
         while not self._todo.empty():
             request, deed = self._todo.get()
-            if not self._slots.is_free(request.slot):
+            if not self._slots.slots[request.slot].is_free:
                 self._fail(request, f"Slot {request.slot} is at work: try again when it is free.", "id_slot")
                 continue
             try:
@@ -84,7 +79,7 @@ class SlotFiles:
                 self._fail_unforeseen(request, error)
         events: list[RequestEvent] = []
         while not self._done.empty():
-            self._n_open -= 1
+            self.n_open -= 1
             events += self._done.get()
         return events
 

@@ -223,10 +223,6 @@ class SlotTable:
 
     # -- slots by number -----------------------------------------------------------------------------------------
 
-    def is_free(self, number: int) -> bool:
-        """Return whether no request runs in a slot."""
-        return self.slots[number].is_free
-
     def read_left(self, number: int) -> DiskReadWait | None:
         """Have the disk read what only it has of the text that was left in a free slot; None if there is nothing."""
         slot = self.slots[number]

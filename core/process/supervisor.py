@@ -53,7 +53,7 @@ _KILLED = Sentence("was killed (by the system when memory ran out, or by hand)")
 
 
 class Supervisor:
-    """The server's side of the engine. Every method may be called from any thread.
+    """The server's side of the engine, whose latest ``state`` it has. Every method may be called from any thread.
 
     Each submitted request gets exactly one ``Ended`` through the listener, whatever happens to the process. An engine
     that dies again and again is always started again, after a wait and without the features that may be the cause.
@@ -67,7 +67,7 @@ class Supervisor:
         # Held from the end of a process to the start of the next, so that two never take memory at the same time.
         self._change = threading.Lock()
         self._lock = threading.RLock()
-        self._state = EngineState(EnginePhase.EMPTY)
+        self.state = EngineState(EnginePhase.EMPTY)
         self._options: EngineOptions | None = None
         self._process: EngineProcess | None = None
         # A started process that waits for a model.
@@ -121,11 +121,6 @@ class Supervisor:
         """Stop the engine for good."""
         self._leave(Sentence("Slipstream is closing."))
 
-    @property
-    def state(self) -> EngineState:
-        """The engine's state. Never waits."""
-        return self._state
-
     # -- requests -----------------------------------------------------------------------------------------------
 
     def submit(self, request: AnyRequest) -> None:
@@ -134,14 +129,14 @@ class Supervisor:
             if request.id in self._live or request.id in self._queued:
                 raise ValueError(f"request id {request.id} is in use")
             self._check_suspicion(request)
-            if self._state.phase is EnginePhase.READY and self._process is not None:
+            if self.state.phase is EnginePhase.READY and self._process is not None:
                 self._live[request.id] = request
                 self._process.send(Submit(request))
-            elif self._state.phase in (EnginePhase.LOADING, EnginePhase.RESTARTING):
+            elif self.state.phase in (EnginePhase.LOADING, EnginePhase.RESTARTING):
                 self._queued[request.id] = request
             else:
-                left = self._state.retry_at - time.monotonic() if self._state.phase is EnginePhase.FAILED else None
-                raise EngineUnavailable(self._state.problem or Sentence("No model is loaded."), left)
+                left = self.state.retry_at - time.monotonic() if self.state.phase is EnginePhase.FAILED else None
+                raise EngineUnavailable(self.state.problem or Sentence("No model is loaded."), left)
 
     def cancel(self, request_id: str) -> None:
         """End a request; ids that are unknown or have ended are ignored."""
@@ -168,7 +163,7 @@ class Supervisor:
 
     def _publish(self, state: EngineState) -> None:
         state = replace(state, load=self._load_number, n_deaths=self._n_deaths, left_out=self._left_out())
-        self._state = state
+        self.state = state
         self._tell((state,))
 
     def _start(self) -> None:
@@ -270,8 +265,8 @@ class Supervisor:
                 problem = joined((problem, _why_not_loaded(said.rstrip("."))))
             self._fail(problem, self._next_wait())
             return
-        if state.phase is EnginePhase.LOADING and self._state.phase is EnginePhase.RESTARTING:
-            state = replace(state, phase=EnginePhase.RESTARTING, problem=self._state.problem)
+        if state.phase is EnginePhase.LOADING and self.state.phase is EnginePhase.RESTARTING:
+            state = replace(state, phase=EnginePhase.RESTARTING, problem=self.state.problem)
         self._publish(state)
         if state.phase is EnginePhase.READY and self._process is not None:
             assert self._options is not None
@@ -373,7 +368,7 @@ class Supervisor:
     def _recover(self) -> None:
         """Say that the engine can be trusted again."""
         self._trust()
-        self._publish(self._state)
+        self._publish(self.state)
 
     def _trust(self) -> None:
         """Forget earlier failures."""

@@ -79,7 +79,9 @@ class Speculator:
         self._ngram = ngram
         grammar = GrammarProposer()
         self.proposers: tuple[Proposer, ...] = (grammar, *((ngram,) if ngram is not None else ()), *paid)
+        # Those that read the target's hidden states after each step.
         self._observers = tuple(proposer for proposer in self.paid if isinstance(proposer, HiddenStateProposer))
+        self.has_heads = bool(self._observers)
         # None if taking back rejected drafts is free.
         self._checkpoints = memory if memory.replays else None
         self._clock = clock
@@ -107,11 +109,6 @@ class Speculator:
         self._commit_overhead = OwnTime()
         # Seconds for each text of finding that there is no n-gram, and that nothing pays.
         self._search, self._decision = OwnTime(), OwnTime()
-
-    @property
-    def has_heads(self) -> bool:
-        """True where proposers read the target's hidden states after each step."""
-        return bool(self._observers)
 
     @property
     def draft_model(self) -> DraftModelProposer | None:
