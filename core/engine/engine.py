@@ -272,15 +272,15 @@ class Engine:
             events.append(PromptScored(sequence.id, (TokenLogprob(first, ()),)))
 
     def _cache_miss(self, sequence: Sequence) -> CacheMiss | None:
-        parted = sequence.divergence
-        if parted is None:
+        if sequence.divergence is None:
             return None
+        position, *parted = sequence.divergence
         pieces = self.vocab.pieces
         stored, prompt = (
             b"".join([b"" if is_image(token) else pieces[token] for token in tokens]).decode("utf-8", "replace")
-            for tokens in (parted.stored, parted.prompt)
+            for tokens in parted
         )
-        return CacheMiss(parted.position, stored, prompt)
+        return CacheMiss(position, stored, prompt)
 
     def _plan(self, running: list[Sequence], leaders: list[Sequence]) -> tuple[StepPlan, float]:
         """Return the rows of the next step, and the seconds that drafting took. ``running`` are those at text."""

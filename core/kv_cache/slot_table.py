@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from core.kv_cache.disk_cache import Blob
 from core.kv_cache.kv_offload import LEAST_SAVED, KvOffload
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_tree import Divergence, PrefixMatch, PrefixTree, TokenIds, divergence
+from core.kv_cache.prefix_tree import PrefixMatch, PrefixTree, TokenIds
 from core.kv_cache.segment_store import DiskReadWait, Segment, SegmentLink, SegmentStore
 from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, TokenBuffer
 
@@ -20,6 +20,8 @@ _LEAST_AWAITED = 32
 # A free slot is cut back to the common prefix only if that keeps at least this share of what it holds;
 # otherwise the prefix is copied, and the longer conversation stays for its next turn.
 _KEEP_SHARE = 0.5
+# Tokens that a cache miss shows of each text.
+_MOST_SHOWN = 8
 
 
 class SlotTable:
@@ -186,9 +188,16 @@ class SlotTable:
                 return False
         return True
 
-    def divergence(self, tokens: TokenBuffer) -> Divergence | None:
-        """Return where ``tokens`` first differ from stored texts; None if they do not."""
-        return divergence(self._match(tokens), tokens.view)
+    def divergence(self, tokens: TokenBuffer) -> tuple[int, TokenIds, TokenIds] | None:
+        """Return where ``tokens``, without the last, first differ from a stored text, and the next tokens of both.
+
+        None if no stored text has a common prefix, or if ``tokens`` only extend it.
+        """
+        match, prompt = self._match(tokens), tokens.view
+        stored = match.continuation(_MOST_SHOWN)
+        if stored is None or match.size >= len(prompt) - 1:
+            return None
+        return match.size, stored, prompt[match.size : match.size + _MOST_SHOWN]
 
     def release(self, slot: Slot) -> None:
         """Free a slot; its contents stay until the room is needed."""
