@@ -152,23 +152,11 @@ class Rest:
     n_steps: int = 0
     seconds: float = 0.0
 
-    def go_on(self, n_texts: int) -> bool:
-        """Make the next step one of it; False if it is over, or is for another number of texts."""
-        self.is_now = self.n_left > 0 and n_texts == self.n_texts  # a step that failed was never counted
-        self.n_left -= self.is_now
-        return self.is_now
-
     def count(self, seconds: float) -> None:
         """Count the present step of it."""
         self.is_now = False
         self.n_steps += 1
         self.seconds += seconds
-
-    def take(self) -> tuple[int, float]:
-        """Return the steps that it has had and their seconds, and count anew."""
-        taken = self.n_steps, self.seconds
-        self.n_steps, self.seconds = 0, 0.0
-        return taken
 
 
 @dataclass(slots=True)

@@ -120,7 +120,10 @@ class Speculator:
     def rest(self, decoding: list[Sequence]) -> bool:
         """Count the next step as one of the present rest, in place of ``propose``; False if there is no rest."""
         # After a step the processor's caches hold only weights, so touching anything else takes time.
-        return self._rest.go_on(len(decoding))
+        rest = self._rest
+        rest.is_now = rest.n_left > 0 and len(decoding) == rest.n_texts  # a step that failed was never counted
+        rest.n_left -= rest.is_now
+        return rest.is_now
 
     def propose(self, decoding: list[Sequence], step: StepCapacity) -> dict[str, tuple[int, ...]]:
         """Return the drafts to verify in the next ``step``, by request id; none is a normal answer."""
@@ -273,12 +276,13 @@ class Speculator:
 
     def _settle_rest(self) -> None:
         """Learn from the steps of a rest: each of them gave each text one token."""
-        n_steps, seconds = self._rest.take()
-        if n_steps:
-            self.budget.add_elapsed(seconds)
+        rest = self._rest
+        if rest.n_steps:
+            self.budget.add_elapsed(rest.seconds)
             for state in self._states.by_id.values():
-                state.n_verified += n_steps
-                state.n_rested += n_steps
+                state.n_verified += rest.n_steps
+                state.n_rested += rest.n_steps
+            rest.n_steps, rest.seconds = 0, 0.0
 
     def learn(self, evaluated: Series[Evaluated], times: StepTimes | None) -> None:
         """Learn from a step, before its sequences are forgotten; ``times`` None: it read prompts too."""
