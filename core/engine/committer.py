@@ -36,7 +36,6 @@ class RequestFinisher:
     """Ends requests, each once."""
 
     def __init__(self, scheduler: Scheduler, meter: Meter, speculator: Speculator | None) -> None:
-        """Remove ended requests from ``scheduler`` and ``speculator``; ``meter`` helps with receipts."""
         self.speculator = speculator
         self._scheduler = scheduler
         self._meter = meter
@@ -91,7 +90,6 @@ class Committer:
     """Commits evaluated plans: counts rows, samples tokens, takes back rejected drafts, ends what is complete."""
 
     def __init__(self, intake: InputProcessor, context: Context, slots: SlotTable, finisher: RequestFinisher) -> None:
-        """Read logits of ``context``; ``intake`` has vocabulary and length."""
         vocab = intake.vocab
         self._pieces, self._end_tokens = vocab.pieces, vocab.end_tokens
         self._context = context
@@ -225,7 +223,6 @@ class Committer:
             reading.book(sequence.account, n_new)
 
     def _choose(self, sequence: Sequence, logits: npt.NDArray[np.float32]) -> tuple[int, tuple[TokenLogprob, ...]]:
-        """Return a sequence's next token and its log probabilities if they were asked for."""
         sampler = sequence.sampler
         raw = logits.copy() if sampler.params.logprobs else logits
         token = sampler.choose(logits, len(sequence.tokens), self._candidates)

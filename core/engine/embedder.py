@@ -249,7 +249,6 @@ class Embedder:
         return context.run([text.rows(1) for text in self._batch]), n_most - n_left + len(self._batch), True
 
     def _hand_out(self, context: EmbeddingContext, events: list[RequestEvent]) -> None:
-        """Store the vectors of the batch's texts, and answer the requests that are complete."""
         every, first = (context.all_vectors() if self.pooling == "none" else None), 0
         for text in self._batch:
             job, n_tokens = text.job, len(text.tokens)
@@ -270,7 +269,6 @@ class Embedder:
         return (cut / _norms(cut, request.norm)).astype(np.float32)
 
     def _fail(self, status: DecodeStatus, events: list[RequestEvent]) -> None:
-        """End the requests that have a text in the batch."""
         failure = Failure(FailureKind.INTERNAL, f"llama.cpp could not compute the vectors ({status.name}).")
         for job in {text.job.id: text.job for text in self._batch}.values():
             self._drop(job)

@@ -360,7 +360,6 @@ class Engine:
         draft_seconds: float,
         events: list[RequestEvent],
     ) -> StepReading:
-        """Sample what was evaluated, and learn from the step."""
         now = self._clock()
         since = began if self._committed_at is None else self._committed_at
         self._committed_at = now
@@ -387,7 +386,6 @@ class Engine:
             self._committed_at = self._ended_at = None
 
     def _riding(self, leaders: StepPlan, running: list[Sequence]) -> StepPlan:
-        """Return the shares of those who ride along with the fast lane."""
         riders = [sequence for sequence in running if sequence.lane is not Lane.FAST]
         n_rows = sum([share.n_rows + len(share.draft) for share in leaders])
         if not riders:

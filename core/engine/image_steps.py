@@ -23,7 +23,6 @@ class ImageSteps:
     """
 
     def __init__(self, encoder: ImageEncoder, scheduler: Scheduler, finisher: RequestFinisher) -> None:
-        """Encode images of the requests of ``scheduler``; ``finisher`` ends those with a broken image."""
         self.encoder = encoder
         self._scheduler = scheduler
         self._finisher = finisher

@@ -86,7 +86,6 @@ class SlotFiles:
     # -- on the engine's thread ---------------------------------------------------------------------------------
 
     def _take_read(self) -> None:
-        """Go on with what waits for the disk, where that has read it."""
         if self._reading:
             self._slots.store.poll()
         for request, read in [one for one in self._reading if one[1].is_over]:

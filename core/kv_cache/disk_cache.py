@@ -118,7 +118,6 @@ def read_segment(path: Path, key: bytes) -> tuple[SegmentHeader, Blob]:
 
 
 def _digest(data: bytes | memoryview) -> bytes:
-    """Return the checksum of bytes (BLAKE2b)."""
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
 
 

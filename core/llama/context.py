@@ -26,7 +26,6 @@ class Batch:
     """
 
     def __init__(self, capacity: int) -> None:
-        """Make room for ``capacity`` rows."""
         self.capacity = capacity
         self._token = np.zeros(capacity, np.int32)
         self._pos = np.zeros(capacity, np.int32)

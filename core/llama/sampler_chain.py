@@ -22,7 +22,6 @@ class Candidates:
     """
 
     def __init__(self, n_vocab: int) -> None:
-        """Make room for a whole vocabulary."""
         self.tokens = np.arange(n_vocab, dtype=np.int32)
         self._data = np.zeros(n_vocab, TOKEN_DATA)
         self._ids = self._data.view(np.int32)[0::3]

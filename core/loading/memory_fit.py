@@ -225,7 +225,6 @@ def _size(
 
 
 def _notices(facts: ModelFacts, machine: Machine, wanted: FitRequest, plan: PlacementPlan) -> tuple[str, ...]:
-    """Return a notice about choices that differ from the usual ones."""
     setting, everything = plan.setting, facts.n_layers + 1
     chosen = []
     if wanted.n_gpu_layers is None and machine.gpus and setting.n_gpu_layers < everything:
@@ -259,7 +258,6 @@ def _notices(facts: ModelFacts, machine: Machine, wanted: FitRequest, plan: Plac
 
 
 def _does_not_fit(plan: PlacementPlan, advice: str) -> ModelDoesNotFit:
-    """Return the error with the memory that a plan lacks."""
     setting, (device, needed, free) = plan.setting, plan.fullest
     weights, kv_cache = sum(need.weights for need in plan.needs), sum(need.kv_cache for need in plan.needs)
     drafts = sum(need.draft for need in plan.needs)

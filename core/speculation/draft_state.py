@@ -181,10 +181,9 @@ class OwnTime:
 class DraftState:
     """What speculation knows of one sequence; ``records`` are by proposer.
 
-    ``speedup`` is the latest speed of its text relative to plain decoding. In a story that comes three times as fast,
-    a second is worth three times as many tokens as in code of which little can be guessed. Free drafts (n-grams) and
-    paid proposers back off separately; in the last ``n_rested`` steps neither was considered. ``drafted_by`` names the
-    last proposer. A draft of n-grams may have ``ngram_limit`` tokens.
+    ``speedup`` is the latest speed of its text relative to plain decoding. Free drafts (n-grams) and paid proposers
+    back off separately; in the last ``n_rested`` steps neither was considered. ``drafted_by`` names the last proposer.
+    A draft of n-grams may have ``ngram_limit`` tokens.
     """
 
     records: dict[str, ProposerRecord]

@@ -272,7 +272,6 @@ class ProposerChoice:
         growth: DraftGrowth,
         states: DraftStates,
     ) -> None:
-        """``growth`` lets the drafts grow."""
         self._ngram = ngram
         self._grammar = grammar
         self._paid = tuple(paid)

@@ -119,7 +119,6 @@ class ContextProposer(CostlyProposer):
             held.truncate(0)
 
     def _drop(self, slot: int) -> None:
-        """Drop the text of a slot."""
         self._context.remove(slot, 0)
         self._held[slot].truncate(0)
 

@@ -141,7 +141,6 @@ class AutoregressiveHead(HiddenStateProposer):
         self._held[span.slot].extend(tokens)
 
     def _add_drafted(self, chain: DraftChain) -> None:
-        """Add the row of the head's own drafted token."""
         slot = chain.sequence.slot
         row = self._batch.n_tokens
         self._batch.add(chain.tokens[-1], chain.position - 1 + self._shift, slot.id)
