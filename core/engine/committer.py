@@ -13,7 +13,7 @@ from core.llama.context import Context
 from core.llama.sampler_chain import Candidates
 from core.sampling.grammar import GrammarLost
 from core.scheduler.input_processor import InputProcessor
-from core.scheduler.planner import Share, StepPlan
+from core.scheduler.planner import StepPlan
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.proposer import Evaluated
@@ -36,7 +36,6 @@ class RequestFinisher:
     """Ends requests, each once."""
 
     def __init__(self, scheduler: Scheduler, meter: Meter, speculator: Speculator | None) -> None:
-        """Remove ended requests from ``scheduler`` and ``speculator``; ``meter`` helps with receipts."""
         self.speculator = speculator
         self._scheduler = scheduler
         self._meter = meter
@@ -83,28 +82,14 @@ class RequestFinisher:
         )
 
 
-class _Sampled:
-    """The result of a step for one sequence: the target's tokens, how many were drafted, and why the sequence ends."""
-
-    __slots__ = ("choices", "draft", "failure", "n_accepted", "n_before", "reason", "sequence", "start")
-
-    def __init__(self, share: Share) -> None:
-        sequence = share.sequence
-        self.sequence, self.draft = sequence, share.draft
-        # Where the evaluated rows begin.
-        self.start = sequence.n_past - share.n_rows
-        self.n_before = sequence.n_generated
-        self.choices: list[int] = []
-        self.n_accepted = 0
-        self.reason: FinishReason | None = None
-        self.failure: Failure | None = None
+_End = tuple[Sequence, FinishReason, Failure | None]
+"""A request that ends with a step."""
 
 
 class Committer:
     """Commits evaluated plans: counts rows, samples tokens, takes back rejected drafts, ends what is complete."""
 
     def __init__(self, intake: InputProcessor, context: Context, slots: SlotTable, finisher: RequestFinisher) -> None:
-        """Read logits of ``context``; ``intake`` has vocabulary and length."""
         vocab = intake.vocab
         self._pieces, self._end_tokens = vocab.pieces, vocab.end_tokens
         self._context = context
@@ -115,66 +100,70 @@ class Committer:
 
     def commit(self, shares: StepPlan, reading: StepReading, events: list[RequestEvent], now: float) -> None:
         """Count the evaluated rows, sample where none is pending, and learn; ``reading`` gets what the step yields."""
-        outputs = []
+        evaluated, outputs = [], []
         for share in shares:
-            sequence, slot = share.sequence, share.sequence.slot
-            slot.n_resident = sequence.n_past = sequence.n_past + share.n_rows
+            sequence = share.sequence
+            one = Evaluated(sequence, sequence.n_past, share.n_rows, share.draft)
+            evaluated.append(one)
+            sequence.slot.n_resident = sequence.n_past = sequence.n_past + share.n_rows
             if sequence.request.reports_progress and not sequence.n_generated:
                 events.append(sequence.progress(now))
             if sequence.n_past == sequence.tokens.size or sequence.is_scoring:
-                outputs.append(share)
-        results = self._sample(outputs, reading, events, now) if outputs else {}
+                outputs.append(one)
+        ended = self._sample(outputs, reading, events, now) if outputs else ()
         speculator = self._finisher.speculator
         if speculator is not None and not speculator.learn_rest(0.0 if reading.n_prefill else reading.decode):
             times = StepTimes(reading.n_sequences, reading.plain, reading.decode) if not reading.n_prefill else None
-            speculator.learn([_evaluated(share, results.get(share.sequence.id)) for share in shares], times)
-        for result in results.values():
-            if result.reason is not None:
-                self._finisher.finish(result.sequence, result.reason, events, now, result.failure)
+            speculator.learn(evaluated, times)
+        for sequence, reason, failure in ended:
+            self._finisher.finish(sequence, reason, events, now, failure)
 
     def _sample(
-        self, outputs: list[Share], reading: StepReading, events: list[RequestEvent], now: float
-    ) -> dict[str, _Sampled]:
-        """Sample for each share; return the results by request id."""
+        self, outputs: list[Evaluated], reading: StepReading, events: list[RequestEvent], now: float
+    ) -> list[_End]:
+        """Sample for each sequence; return those that end."""
         n_rows, is_greedy = len(outputs), False
-        for share in outputs:
-            n_rows += len(share.draft)
-            if share.sequence.is_scoring:
-                n_rows += share.n_rows - 1
-            is_greedy = is_greedy or share.sequence.sampler.is_plain_greedy
+        for one in outputs:
+            n_rows += len(one.draft)
+            if one.sequence.is_scoring:
+                n_rows += one.n_rows - 1
+            is_greedy = is_greedy or one.sequence.sampler.is_plain_greedy
         logits = self._context.logits(n_rows)
         greedy = logits.argmax(axis=1).tolist() if is_greedy else None
-        first, results = 0, {}
-        for share in outputs:
-            sequence, result = share.sequence, _Sampled(share)
+        first = 0
+        ended: list[_End] = []
+        for one in outputs:
+            sequence = one.sequence
             try:
                 if sequence.is_scoring:
-                    rows = logits[first : first + share.n_rows]
-                    first += share.n_rows - 1
-                    self._score(share, rows, events)
+                    rows = logits[first : first + one.n_rows]
+                    first += one.n_rows - 1
+                    self._score(one, rows, events)
                     if sequence.n_pending:
                         first += 1
                         continue
-                results[sequence.id] = result
-                end = first + 1 + len(share.draft)
-                self._verify(result, logits[first:end], greedy[first:end] if greedy else None, events, now)
-                self._keep(share, result, reading)
+                # The first token belongs to the prompt.
+                is_decoding = sequence.n_generated > 0 and one.n_rows == 1 + sequence.n_replay
+                end = first + 1 + len(one.draft)
+                reason = self._verify(one, logits[first:end], greedy[first:end] if greedy else None, events, now)
+                self._keep(one, reading, is_decoding=is_decoding)
+                if reason is not None:
+                    ended.append((sequence, reason, None))
             except (BrokenLogits, GrammarLost) as error:
                 self._slots.clear(sequence.slot)  # its contents are unusable
-                results[sequence.id] = result
-                result.reason, result.failure = FinishReason.FAILED, _failure(sequence, error)
-                result.choices, result.n_accepted = [], 0
-            first += 1 + len(share.draft)
-        return results
+                one.choices, one.n_accepted = [], 0
+                ended.append((sequence, FinishReason.FAILED, _failure(sequence, error)))
+            first += 1 + len(one.draft)
+        return ended
 
-    def _score(self, share: Share, logits: npt.NDArray[np.float32], events: list[RequestEvent]) -> None:
+    def _score(self, one: Evaluated, logits: npt.NDArray[np.float32], events: list[RequestEvent]) -> None:
         """Report the log probabilities of prompt tokens that rows predict; ``logits`` have shape (n_rows, n_vocab)."""
-        sequence, start = share.sequence, share.sequence.n_past - share.n_rows
+        sequence = one.sequence
         # Rows that a preempted prompt evaluates again have been reported before. The last row of a prompt predicts the
         # reply.
         first, end = sequence.n_scored, min(sequence.n_past + 1, sequence.n_prompt)
         found = []
-        for token, row in zip(sequence.tokens.view[first:end].tolist(), logits[first - start - 1 :], strict=False):
+        for token, row in zip(sequence.tokens.view[first:end].tolist(), logits[first - one.start - 1 :], strict=False):
             if not math.isfinite(row.max()):
                 raise BrokenLogits
             found.append(sequence.sampler.logprobs(row, token))
@@ -183,23 +172,23 @@ class Committer:
 
     def _verify(
         self,
-        result: _Sampled,
+        one: Evaluated,
         logits: npt.NDArray[np.float32],
         greedy: list[int] | None,
         events: list[RequestEvent],
         now: float,
-    ) -> None:
-        """Sample a sequence's rows along the drafted tokens that agree (sample-and-match).
+    ) -> FinishReason | None:
+        """Sample along the drafted tokens that agree (sample-and-match); return why the sequence ends, if it does.
 
         Each token is the target's own sample given the tokens before it, so the text is distributed as without
         drafts, whatever was drafted. ``greedy`` has the most likely token of each row, if any request wants it.
         """
-        sequence, draft, choices = result.sequence, result.draft, result.choices
+        sequence, draft, choices = one.sequence, one.draft, one.choices
         sampler = sequence.sampler
         logprobs: tuple[TokenLogprob, ...]
-        result.reason = FinishReason.LENGTH if sequence.is_exhausted else None
-        while result.reason is None:
-            row = result.n_accepted
+        reason = FinishReason.LENGTH if sequence.is_exhausted else None
+        while reason is None:
+            row = one.n_accepted
             if greedy is not None and sampler.is_plain_greedy and (token := greedy[row]) not in sampler.banned:
                 logprobs = ()
                 if not math.isfinite(logits.item(row, token)):
@@ -207,35 +196,33 @@ class Committer:
             else:
                 token, logprobs = self._choose(sequence, logits[row])
             choices.append(token)
-            is_drafted = result.n_accepted < len(draft) and token == draft[result.n_accepted]
-            result.reason = self._take(sequence, token, logprobs, events, now, is_drafted)
+            is_drafted = row < len(draft) and token == draft[row]
+            reason = self._take(sequence, token, logprobs, events, now, is_drafted)
             if token in self._end_tokens or not is_drafted:
                 break
-            result.n_accepted += 1
+            one.n_accepted += 1
             sequence.n_past += 1
+        return reason
 
-    def _keep(self, share: Share, result: _Sampled, reading: StepReading) -> None:
+    def _keep(self, one: Evaluated, reading: StepReading, *, is_decoding: bool) -> None:
         """Take back rejected drafts, and count what was drafted and chosen."""
-        sequence, slot, n_drafted = share.sequence, share.sequence.slot, len(share.draft)
-        n_new = len(result.choices)
-        # The first token belongs to the prompt.
-        is_decoding = result.n_before > 0 and share.n_rows == 1 + sequence.n_replay
+        sequence, slot, n_drafted = one.sequence, one.sequence.slot, len(one.draft)
+        n_new = len(one.choices)
         sequence.n_replay = 0
-        if result.n_accepted < n_drafted:
+        if one.n_accepted < n_drafted:
             n_held = self._slots.memory.take_back(slot.id, sequence.n_past)
             sequence.n_replay = sequence.n_past - n_held if n_held else 0
             sequence.n_past = n_held
         slot.n_resident = sequence.n_past
         sequence.n_drafted += n_drafted
-        sequence.n_accepted += result.n_accepted
+        sequence.n_accepted += one.n_accepted
         reading.n_sampled += n_new
         reading.n_drafted += n_drafted
-        reading.n_accepted += result.n_accepted
+        reading.n_accepted += one.n_accepted
         if is_decoding:
             reading.book(sequence.account, n_new)
 
     def _choose(self, sequence: Sequence, logits: npt.NDArray[np.float32]) -> tuple[int, tuple[TokenLogprob, ...]]:
-        """Return a sequence's next token and its log probabilities if they were asked for."""
         sampler = sequence.sampler
         raw = logits.copy() if sampler.params.logprobs else logits
         token = sampler.choose(logits, len(sequence.tokens), self._candidates)
@@ -273,14 +260,6 @@ class Committer:
         if sequence.is_exhausted or sequence.tokens.size >= self._n_ctx:
             return FinishReason.LENGTH
         return None
-
-
-def _evaluated(share: Share, result: _Sampled | None) -> Evaluated:
-    """Return what speculation learns from a share and its sampled tokens."""
-    sequence = share.sequence
-    if result is None:
-        return Evaluated(sequence, sequence.n_past - share.n_rows, share.n_rows, share.draft)
-    return Evaluated(sequence, result.start, share.n_rows, share.draft, result.choices, result.n_accepted)
 
 
 def _failure(sequence: Sequence, error: BrokenLogits | GrammarLost) -> Failure:

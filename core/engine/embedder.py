@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from core.engine.slot_files import PreparedSlotRequest
 from core.llama.context import DecodeStatus, EmbeddingContext, EmbeddingOptions, Rows
 from core.llama.model import Model, Vocab
 from core.scheduler.input_processor import PreparedRequest, checked_tokens, convert
-from core.scheduler.scheduler import ABOVE_BATCH, MAX_WAIT_SECONDS
+from core.scheduler.scheduler import ABOVE_BATCH, WaitingQueue
 from core.values.engine_options import Pooling
 from core.values.errors import BadRequest, InputTooLong
 from core.values.messages import Answer, Ended, Failure, FailureKind, FinishReason, RequestEvent, Snapshot, StepRequest
-from core.values.request import DetokenizeRequest, Embedded, EmbedRequest, Lane, TokenizeRequest
+from core.values.request import DetokenizeRequest, Embedded, EmbedRequest, Lane, SlotRequest, TokenizeRequest
 
 MAX_TEXTS = 64
 """Texts in one batch: more than a few dozen gain nothing, and a hybrid model keeps a state for each."""
@@ -36,11 +34,8 @@ class PreparedEmbedding:
     request: EmbedRequest
     tokens: tuple[npt.NDArray[np.int32], ...]
 
-    def close(self) -> None:
-        """There is nothing to free."""
 
-
-Prepared = PreparedRequest | PreparedEmbedding | PreparedSlotRequest
+Prepared = PreparedRequest | PreparedEmbedding | SlotRequest
 
 
 @dataclass(slots=True)
@@ -48,16 +43,11 @@ class _EmbeddingJob:
     """A request, how many of its texts were begun, and the vectors of those that are done."""
 
     prepared: PreparedEmbedding
+    id: str
+    lane: Lane
+    waiting_since: float
     n_begun: int = 0
     vectors: list[tuple[bytes, ...]] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        return self.prepared.request.id
-
-    @property
-    def lane(self) -> Lane:
-        return self.prepared.request.lane
 
 
 @dataclass(slots=True)
@@ -106,9 +96,8 @@ class Embedder:
         # Opened by the input thread for a longer text; taken by the engine's thread between batches.
         self._longer: EmbeddingContext | None = None
         self._jobs: dict[str, _EmbeddingJob] = {}
-        # Jobs with texts to begin, by lane: each begins one in its turn, so that a long job holds up no short one.
-        self._turns: dict[Lane, deque[_EmbeddingJob]] = {lane: deque() for lane in Lane}
-        self._served_at = dict.fromkeys(Lane, 0.0)  # or when its first job came
+        # Jobs with texts to begin: each begins one in its turn, so that a long job holds up no short one.
+        self._turns: WaitingQueue[_EmbeddingJob] = WaitingQueue()
         self._batch: list[_EmbeddingText] = []
         self._cancelled: list[str] = []
         self._row_seconds = 0.0
@@ -175,11 +164,9 @@ class Embedder:
     def submit(self, prepared: Prepared, submitted_at: float | None = None) -> None:
         """Queue a request."""
         assert isinstance(prepared, PreparedEmbedding)
-        job = _EmbeddingJob(prepared)
+        job = _EmbeddingJob(prepared, prepared.request.id, prepared.request.lane, self.clock())
         self._jobs[job.id] = job
-        if not self._turns[job.lane]:
-            self._served_at[job.lane] = self.clock()
-        self._turns[job.lane].append(job)
+        self._turns.append(job)
 
     def cancel(self, request_id: str) -> None:
         """End a request at the next step; unknown ids are ignored."""
@@ -194,9 +181,9 @@ class Embedder:
     @property
     def can_wait(self) -> bool:
         """True if only texts of the batch lane wait, which was served lately: requests that generate go first."""
-        if self._batch or self._cancelled or any(self._turns[lane] for lane in ABOVE_BATCH):
+        if self._batch or self._cancelled or self._turns.next(ABOVE_BATCH):
             return False
-        return self.clock() < self._served_at[Lane.BATCH] + MAX_WAIT_SECONDS[Lane.BATCH]
+        return all(self.clock() < self._turns.due_at(job) for job in self._turns.next())
 
     def step(self, longest: float | None = None) -> list[RequestEvent]:
         """Evaluate a batch, in ``longest`` seconds if the model can read texts in parts; return what happened."""
@@ -232,24 +219,17 @@ class Embedder:
 
     def _fill(self, n_tokens: int) -> None:
         """Put texts into the batch: at least one, and up to ``n_tokens`` tokens altogether."""
-        while len(self._batch) < MAX_TEXTS and (lane := self._next_lane()) is not None:
-            turns = self._turns[lane]
-            job = turns[0]
+        while len(self._batch) < MAX_TEXTS and (first := self._turns.next()):
+            job = first[0]
             tokens = job.prepared.tokens[job.n_begun]
             n_tokens -= len(tokens)
             if self._batch and n_tokens < 0:
                 return
-            turns.popleft()
-            self._served_at[lane] = self.clock()
+            self._turns.serve(job, self.clock())
             self._batch.append(_EmbeddingText(job, tokens, len(self._batch)))
             job.n_begun += 1
             if job.n_begun < len(job.prepared.tokens):
-                turns.append(job)
-
-    def _next_lane(self) -> Lane | None:
-        """Return the lane whose turn it is, by the rule of requests that generate; None if no text waits."""
-        waiting = [lane for lane, turns in self._turns.items() if turns]
-        return min(waiting, key=lambda lane: (self._served_at[lane] + MAX_WAIT_SECONDS[lane], lane.rank), default=None)
+                self._turns.append(job)
 
     def _run(self, context: EmbeddingContext, n_most: int) -> tuple[DecodeStatus, int, bool]:
         """Evaluate the batch, or its next ``n_most`` rows; return how many, and whether all were."""
@@ -269,7 +249,6 @@ class Embedder:
         return context.run([text.rows(1) for text in self._batch]), n_most - n_left + len(self._batch), True
 
     def _hand_out(self, context: EmbeddingContext, events: list[RequestEvent]) -> None:
-        """Store the vectors of the batch's texts, and answer the requests that are complete."""
         every, first = (context.all_vectors() if self.pooling == "none" else None), 0
         for text in self._batch:
             job, n_tokens = text.job, len(text.tokens)
@@ -290,7 +269,6 @@ class Embedder:
         return (cut / _norms(cut, request.norm)).astype(np.float32)
 
     def _fail(self, status: DecodeStatus, events: list[RequestEvent]) -> None:
-        """End the requests that have a text in the batch."""
         failure = Failure(FailureKind.INTERNAL, f"llama.cpp could not compute the vectors ({status.name}).")
         for job in {text.job.id: text.job for text in self._batch}.values():
             self._drop(job)
@@ -307,8 +285,8 @@ class Embedder:
 
     def _drop(self, job: _EmbeddingJob) -> None:
         del self._jobs[job.id]
-        if job in self._turns[job.lane]:
-            self._turns[job.lane].remove(job)
+        if job in self._turns:
+            self._turns.remove(job)
         self._batch = [text for text in self._batch if text.job is not job]
 
     def write_back(self) -> float | None:

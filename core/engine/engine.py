@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -11,12 +12,13 @@ import numpy.typing as npt
 
 from core.cost.calibration import MeasuredContext
 from core.engine.committer import Committer, RequestFinisher
+from core.engine.image_steps import ImageSteps
 from core.engine.meter import Meter, StepFeedback, StepReading, StepStats
 from core.engine.model_runner import ModelRunner
-from core.engine.step_inputs import Drafting, ImageSteps
+from core.kv_cache.memory import MOST_REPLAYED
 from core.kv_cache.prefix_tree import is_image
 from core.kv_cache.slot_table import SlotTable
-from core.llama.model import LoraAdapters
+from core.llama.context import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.images import ImageEncoder
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
@@ -35,6 +37,7 @@ from core.scheduler.planner import (
 )
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
+from core.speculation.draft_length import StepCapacity
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.speculation.speculator import Speculator
 from core.values.errors import BadRequest, SlipstreamError
@@ -89,7 +92,6 @@ class Engine:
         self.threads = own.threads
         self.feedback = StepFeedback(own.cost, own.observe, meter, slots)
         self.speculator = speculator
-        self.drafting = Drafting(context, self.scheduler, speculator, clock)
         self.finisher = RequestFinisher(self.scheduler, meter, speculator)
         self.runner = ModelRunner(context, self.scheduler, self.finisher, clock, images)
         self._images = ImageSteps(images, self.scheduler, self.finisher) if images is not None else None
@@ -270,15 +272,15 @@ class Engine:
             events.append(PromptScored(sequence.id, (TokenLogprob(first, ()),)))
 
     def _cache_miss(self, sequence: Sequence) -> CacheMiss | None:
-        parted = sequence.divergence
-        if parted is None:
+        if sequence.divergence is None:
             return None
+        position, *parted = sequence.divergence
         pieces = self.vocab.pieces
         stored, prompt = (
             b"".join([b"" if is_image(token) else pieces[token] for token in tokens]).decode("utf-8", "replace")
-            for tokens in (parted.stored, parted.prompt)
+            for tokens in parted
         )
-        return CacheMiss(parted.position, stored, prompt)
+        return CacheMiss(position, stored, prompt)
 
     def _plan(self, running: list[Sequence], leaders: list[Sequence]) -> tuple[StepPlan, float]:
         """Return the rows of the next step, and the seconds that drafting took. ``running`` are those at text."""
@@ -290,7 +292,7 @@ class Engine:
         chunk = self._chunk(decoding, leaders) if len(decoding) < len(leaders) else 0
         is_scoring = len(decoding) < len(running) and any(sequence.is_scoring for sequence in running)
         # A prompt that is scored needs the outputs that drafts would use.
-        drafts, draft_seconds = (NO_DRAFTS, 0.0) if is_scoring else self.drafting.draft(decoding, chunk)
+        drafts, draft_seconds = (NO_DRAFTS, 0.0) if is_scoring else self._draft(decoding, chunk)
         todo = plan(leaders, self.runner.capacity, chunk, drafts)
         if leaders is not running:
             todo += self._riding(todo, running)
@@ -303,6 +305,42 @@ class Engine:
         if drafts and self.slots.memory.has_snapshots:
             todo = without_stranded_drafts(todo, self.context.n_ubatch)
         return todo, draft_seconds
+
+    def _draft(self, decoding: list[Sequence], chunk: int) -> tuple[Mapping[str, tuple[int, ...]], float]:
+        """Return the drafts by request id, beside ``chunk`` prefill rows, and the seconds that drafting took.
+
+        The cache must be able to drop those that are rejected.
+        """
+        speculator = self.speculator
+        if speculator is None or speculator.rest(decoding):
+            return NO_DRAFTS, 0.0
+        # A request without a token yet still evaluates the last row of its prompt.
+        decoding = [sequence for sequence in decoding if sequence.n_generated]
+        speculating = [sequence for sequence in decoding if sequence.request.may_draft]
+        if not speculating:
+            return NO_DRAFTS, 0.0
+        began, n_running = self._clock(), len(self.scheduler.running)
+        n_rows, memory = len(decoding) + chunk, self.slots.memory
+        memory.n_decoding = len(decoding)
+        room = self.context.n_outputs - n_running
+        if memory.replays:
+            # Rows that a rejection loses are replayed in the next step, where new requests may need rows too.
+            n_replay = sum([sequence.n_replay for sequence in decoding])
+            room -= n_replay + len(self.slots) - n_running
+            n_rows += n_replay
+            speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
+        drafts: Mapping[str, tuple[int, ...]] = NO_DRAFTS
+        if speculating:
+            kv = sum([sequence.n_past + 1 for sequence in decoding])
+            target = step_latency_target(decoding)
+            is_for_all = len(speculating) == len(decoding)
+            beside = () if is_for_all else [sequence for sequence in decoding if sequence not in speculating]
+            drafts = speculator.propose(speculating, StepCapacity(n_rows, kv, room, memory.n_even, beside, target))
+            for sequence in speculating if drafts and memory.replays else ():
+                # For a rejection; the state of one that replays is saved already.
+                if sequence.id in drafts and not sequence.n_replay:
+                    memory.mark(sequence.slot.id, sequence.n_past)
+        return drafts, self._clock() - began
 
     def _next_image(self, images: ImageSteps, running: list[Sequence], *, has_leaders: bool) -> Share | None:
         """Return the image rows of the next step; those of other lanes run only if the fast lane can wait."""
@@ -322,7 +360,6 @@ class Engine:
         draft_seconds: float,
         events: list[RequestEvent],
     ) -> StepReading:
-        """Sample what was evaluated, and learn from the step."""
         now = self._clock()
         since = began if self._committed_at is None else self._committed_at
         self._committed_at = now
@@ -349,7 +386,6 @@ class Engine:
             self._committed_at = self._ended_at = None
 
     def _riding(self, leaders: StepPlan, running: list[Sequence]) -> StepPlan:
-        """Return the shares of those who ride along with the fast lane."""
         riders = [sequence for sequence in running if sequence.lane is not Lane.FAST]
         n_rows = sum([share.n_rows + len(share.draft) for share in leaders])
         if not riders:
@@ -411,13 +447,13 @@ class Engine:
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""
-        for sequence in self.scheduler.clear():
+        for sequence in self.scheduler:
             sequence.sampler.close()
         if self.speculator is not None:
             self.speculator.close()
         if self._images is not None:
             self._images.encoder.close()
-        self.slots.close()
+        self.slots.store.close()
         self.context.close()
         if self.owns_model:
             self.model.close()

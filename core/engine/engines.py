@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from core.engine.embedder import Embedder, Prepared, PreparedEmbedding
 from core.engine.engine import Engine
-from core.engine.slot_files import PreparedSlotRequest, SlotFiles
+from core.engine.slot_files import SlotFiles
 from core.scheduler.input_processor import convert
 from core.values.errors import BadRequest
 from core.values.messages import Answer, LaneCount, RequestEvent, Snapshot, Started, StepRequest
@@ -59,7 +59,7 @@ class Engines:
         if isinstance(prepared, PreparedEmbedding):
             self._embedder.submit(prepared)
             return
-        if isinstance(prepared, PreparedSlotRequest):
+        if isinstance(prepared, SlotRequest):
             self._slot_files.submit(prepared)
             return
         self._engine_of(prepared.request).submit(prepared, submitted_at)
@@ -115,7 +115,7 @@ class Engines:
     def write_back(self) -> float | None:
         """While idle, write texts to RAM and disk, as ``Engine.write_back`` does."""
         seconds = self.main.write_back()
-        if not self._slot_files.is_busy:
+        if not self._slot_files.n_open:
             return seconds
         return _FILE_PAUSE if seconds is None else min(seconds, _FILE_PAUSE)
 

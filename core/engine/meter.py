@@ -167,7 +167,8 @@ class Meter:
             self._steps.clear()
         steps = [step for step in self._steps if step.ended >= now - _WINDOW_SECONDS]
         rate = self._bytes_per_second(steps)
-        self._raise_peak(rate)
+        if self.peak is not None and rate > self.peak and not self.is_in_cache:
+            self.peak = rate  # the lower one was measured on a busy machine
         n_sampled = sum(step.n_sampled for step in steps)
         span = max(steps[-1].ended - steps[0].began, 1e-9) if steps else 1.0
         return replace(
@@ -190,11 +191,6 @@ class Meter:
         if not self.peak or bytes_per_second <= 0:
             return None
         return min(bytes_per_second / self.peak, 1.0)
-
-    def _raise_peak(self, rate: float) -> None:
-        """Raise the peak to a rate that was reached: a lower peak was measured on a busy machine."""
-        if self.peak is not None and rate > self.peak and not self.is_in_cache:
-            self.peak = rate
 
     def _bytes_per_second(self, steps: list[StepReading]) -> float:
         """Return the rate of the steps that only decode, of all where there are none: reading prompts is computing."""

@@ -7,14 +7,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from core.kv_cache.disk_cache import Blob, NotASegmentFile, SegmentHeader, read_segment, write_segment
-from core.kv_cache.kv_offload import DiskReadWait
 from core.kv_cache.prefix_tree import TokenIds
-from core.kv_cache.segment_store import segment_id
+from core.kv_cache.segment_store import DiskReadWait, segment_id
 from core.kv_cache.slot_table import SlotTable
 from core.values.errors import BadRequest
 from core.values.messages import Ended, Failure, FailureKind, FinishReason, RequestEvent
@@ -22,16 +21,6 @@ from core.values.request import SlotDone, SlotRequest
 from models.formatting.system_error import system_reason
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedSlotRequest:
-    """A request about a slot that is there."""
-
-    request: SlotRequest
-
-    def close(self) -> None:
-        """There is nothing to free."""
 
 
 class SlotFiles:
@@ -45,7 +34,7 @@ class SlotFiles:
         """``n_ctx`` is the context of one request in tokens."""
         self._slots = slots
         self._n_ctx = n_ctx
-        self._n_open = 0
+        self.n_open = 0  # requests that have not ended
         # Requests with what is to be done for them on the engine's thread, and the events of those that have ended.
         self._todo: queue.SimpleQueue[tuple[SlotRequest, Callable[[], None]]] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[RequestEvent, ...]] = queue.SimpleQueue()
@@ -53,16 +42,11 @@ class SlotFiles:
         self._writing = threading.Lock()  # two files of one name must not be written at the same time
 
     @property
-    def is_busy(self) -> bool:
-        """True while a request has not ended."""
-        return self._n_open > 0
-
-    @property
     def needs_step(self) -> bool:
         """True if there is something to do on the engine's thread."""
         return bool(self._reading) or not self._todo.empty()
 
-    def prepare(self, request: SlotRequest) -> PreparedSlotRequest:
+    def prepare(self, request: SlotRequest) -> SlotRequest:
         """Check a request. Raises BadRequest."""
         if not 0 <= request.slot < len(self._slots):
             known = f"0 to {len(self._slots) - 1}"
@@ -71,12 +55,11 @@ class SlotFiles:
             raise BadRequest(
                 "Texts that were computed with LoRA adapters are not saved to files: start the server without --lora."
             )
-        return PreparedSlotRequest(request)
+        return request
 
-    def submit(self, prepared: PreparedSlotRequest) -> None:
+    def submit(self, request: SlotRequest) -> None:
         """Begin a request."""
-        request = prepared.request
-        self._n_open += 1
+        self.n_open += 1
         if request.action == "restore":
             threading.Thread(target=self._read, args=(request,), name="slot-reader", daemon=True).start()
         else:
@@ -87,7 +70,7 @@ class SlotFiles:
         self._take_read()
         while not self._todo.empty():
             request, deed = self._todo.get()
-            if not self._slots.is_free(request.slot):
+            if not self._slots.slots[request.slot].is_free:
                 self._fail(request, f"Slot {request.slot} is at work: try again when it is free.", "id_slot")
                 continue
             try:
@@ -96,14 +79,13 @@ class SlotFiles:
                 self._fail_unforeseen(request, error)
         events: list[RequestEvent] = []
         while not self._done.empty():
-            self._n_open -= 1
+            self.n_open -= 1
             events += self._done.get()
         return events
 
     # -- on the engine's thread ---------------------------------------------------------------------------------
 
     def _take_read(self) -> None:
-        """Go on with what waits for the disk, where that has read it."""
         if self._reading:
             self._slots.store.poll()
         for request, read in [one for one in self._reading if one[1].is_over]:

@@ -96,9 +96,9 @@ def write_segment(path: Path, key: bytes, header: SegmentHeader, blob: Blob) -> 
     head = pack_head(key, header, blob)
     try:
         handle = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
-        with open(handle, "wb", buffering=0) as file:
-            write_all(file.fileno(), memoryview(head))
-            write_all(file.fileno(), memoryview(blob.data))
+        with open(handle, "wb") as file:
+            file.write(head)
+            file.write(blob.data)
         os.replace(partial, path)
     except OSError:
         with contextlib.suppress(OSError):
@@ -118,7 +118,6 @@ def read_segment(path: Path, key: bytes) -> tuple[SegmentHeader, Blob]:
 
 
 def _digest(data: bytes | memoryview) -> bytes:
-    """Return the checksum of bytes (BLAKE2b)."""
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
 
 
@@ -244,12 +243,6 @@ def size(cache_folder: Path) -> int:
         with contextlib.suppress(OSError):
             n_bytes += path.stat().st_size
     return n_bytes
-
-
-def write_all(handle: int, data: memoryview) -> None:
-    """Write all of ``data``; raises OSError."""
-    while data:
-        data = data[os.write(handle, data) :]
 
 
 def _is_being_written(name: str) -> bool:

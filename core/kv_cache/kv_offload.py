@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 
 from core.kv_cache.disk_cache import Blob
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_tree import TokenIds, image_end, whole_images
+from core.kv_cache.prefix_tree import image_end, whole_images
 from core.kv_cache.segment_store import Segment, SegmentLink, SegmentStore
+from core.kv_cache.slot import Slot
 
 # The least tokens of a segment: fewer are hardly worth a file.
 LEAST_SAVED = 16
 # Seconds per token, until they were measured; and the weight of the latest measurement in the moving average.
 _FIRST_ESTIMATE, _WEIGHT = 1e-5, 0.2
-
-PositionOf = Callable[[int], int]
-"""Gives llama.cpp's position of a text's token."""
 
 
 class KvOffload:
@@ -37,8 +35,6 @@ class KvOffload:
         self._is_whole = not memory.can_share
         self._clock = clock
         self._save_seconds = self._load_seconds = _FIRST_ESTIMATE
-        self._readings: list[DiskReadWait] = []
-        store.on_read = self._on_read
 
     def loads(self, links: list[SegmentLink], read: Mapping[Segment, Blob]) -> list[tuple[SegmentLink, Blob]]:
         """Return the links up to the first whose bytes are neither in RAM nor in ``read``, each with its bytes."""
@@ -50,18 +46,14 @@ class KvOffload:
             loads.append((link, blob))
         return loads
 
-    def read(self, segments: list[Segment], deadline: float) -> DiskReadWait:
-        """Ask the disk for ``segments``; the request waits until ``deadline`` at most."""
-        reading = DiskReadWait(segments, deadline, self._clock)
-        self._readings = [one for one in self._readings if not one.is_over] + [reading]
-        for segment in segments:
-            self.store.read(segment)
-        return reading
-
-    def save_segment(self, sequence: int, text: TokenIds, position: PositionOf) -> bool:
-        """Save the next segment of a text, never half an image; False if all is saved, or no more can be."""
-        if len(text) < LEAST_SAVED or not self.store.can_keep:
+    def save_segment(self, slot: Slot) -> bool:
+        """Save the next segment of a slot's text, never half an image; False if all is saved, or no more can be."""
+        size, position = slot.resident.whole_images(slot.n_resident), slot.resident.position
+        if size < LEAST_SAVED or not self.store.can_keep:
             return False
+        if size < slot.n_resident and self._is_whole:
+            return False  # the state ends within an image
+        text = slot.resident.known(size)
         links = self.store.chain(self.store.tree.match(text), 0)
         n_saved = links[-1].end if links else 0
         if len(text) - n_saved < LEAST_SAVED:
@@ -69,34 +61,36 @@ class KvOffload:
         began, context = self._clock(), self._context
         if self._is_whole:
             n_saved, end, parent = 0, len(text), None
-            blob = context.read_cells(sequence)
-        elif not self._memory.holds(sequence, position(n_saved)):
+            blob = context.read_cells(slot.id)
+        elif not self._memory.holds(slot.id, position(n_saved)):
             return False
         else:
             end = whole_images(text, min(n_saved + self._segment_size, len(text)))
             if end <= n_saved:
                 end = image_end(text, n_saved)
             parent = links[-1].segment if links else None
-            context.copy(sequence, self._spare, position(end), position(n_saved))
+            context.copy(slot.id, self._spare, position(end), position(n_saved))
             blob = context.read_cells(self._spare)
             context.remove(self._spare, 0)
         self._save_seconds += _WEIGHT * ((self._clock() - began) / (end - n_saved) - self._save_seconds)
         return blob is not None and self.store.add(text[:end], n_saved, parent, blob, is_whole=self._is_whole)
 
-    def load(self, link: SegmentLink, blob: Blob, sequence: int, start: int, position: PositionOf) -> bool:
-        """Extend a sequence that holds ``start`` tokens to the link's end; False if no cells are free."""
-        began, context = self._clock(), self._context
+    def load(self, link: SegmentLink, blob: Blob, slot: Slot) -> bool:
+        """Extend what a slot holds to the link's end; False if no cells are free."""
+        began, context, start, position = self._clock(), self._context, slot.n_resident, slot.resident.position
         if link.segment.is_whole:
             start = 0
-            is_loaded = context.write_cells(sequence, blob)
+            is_loaded = context.write_cells(slot.id, blob)
             if not is_loaded:
-                context.remove(sequence, 0)
+                context.remove(slot.id, 0)
         else:
             is_loaded = context.write_cells(self._spare, blob)
             if is_loaded:
-                context.copy(self._spare, sequence, position(link.end), position(start))
+                context.copy(self._spare, slot.id, position(link.end), position(start))
             context.remove(self._spare, 0)
         self._load_seconds += _WEIGHT * ((self._clock() - began) / (link.end - start) - self._load_seconds)
+        if is_loaded:
+            slot.n_resident = link.end
         return is_loaded
 
     def seconds_to_load(self, n_tokens: int) -> float:
@@ -106,30 +100,3 @@ class KvOffload:
     def seconds_to_move(self, n_tokens: int) -> float:
         """Return the seconds that saving and loading ``n_tokens`` takes."""
         return n_tokens * (self._save_seconds + self._load_seconds)
-
-    def _on_read(self, segment: Segment, blob: Blob | None) -> None:
-        for reading in self._readings:
-            reading.arrived(segment, blob)
-
-
-class DiskReadWait:
-    """A request waits for the disk to read its prefix. ``blobs`` holds what has been read."""
-
-    def __init__(self, segments: list[Segment], deadline: float, clock: Callable[[], float]) -> None:
-        """Wait for ``segments`` until ``deadline``; from then on computing them is faster."""
-        self.blobs: dict[Segment, Blob] = {}
-        self._left = set(segments)
-        self._deadline = deadline
-        self._clock = clock
-
-    def arrived(self, segment: Segment, blob: Blob | None) -> None:
-        """Take in a segment; ``blob`` None means that it is lost."""
-        if segment in self._left:
-            self._left.discard(segment)
-            if blob is not None:
-                self.blobs[segment] = blob
-
-    @property
-    def is_over(self) -> bool:
-        """True if all segments have come, or the time is over."""
-        return not self._left or self._clock() >= self._deadline

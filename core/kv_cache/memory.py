@@ -111,7 +111,6 @@ class WindowMemory(AttentionMemory):
     """
 
     def __init__(self, cells: Context, window: int, *, has_fewer_cells: bool) -> None:
-        """Hold texts in ``cells``, where a token sees ``window`` tokens in some layers."""
         super().__init__(cells)
         self._window = window
         self.can_share = not has_fewer_cells

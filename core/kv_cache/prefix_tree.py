@@ -12,7 +12,6 @@ others have sent. Such a text is known by another first id, which follows from i
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -187,31 +186,6 @@ def common_prefix(some: TokenIds, other: TokenIds) -> int:
     differs = some[:size] != other[:size]
     first = int(differs.argmax()) if size else 0
     return first if size and differs[first] else size
-
-
-# Tokens that a cache miss shows of each text.
-_MOST_SHOWN = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Divergence:
-    """Where a prompt first differs from a stored text: at ``position``, with the next tokens of each."""
-
-    position: int
-    stored: tuple[int, ...]
-    prompt: tuple[int, ...]
-
-
-def divergence(match: PrefixMatch, prompt: TokenIds) -> Divergence | None:
-    """Return where ``prompt``, matched without its last token, first differs from a stored text.
-
-    None if no stored text has a common prefix, or if the prompt only extends it.
-    """
-    other = match.continuation(_MOST_SHOWN)
-    if other is None or match.size >= len(prompt) - 1:
-        return None
-    own = prompt[match.size : match.size + _MOST_SHOWN]
-    return Divergence(match.size, tuple(other.tolist()), tuple(own.tolist()))
 
 
 # The sign bit makes an id negative; the two lowest bits are the flags.

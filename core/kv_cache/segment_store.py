@@ -127,6 +127,29 @@ class SegmentLink(NamedTuple):
     end: int
 
 
+class DiskReadWait:
+    """A request waits for the disk to read its prefix. ``blobs`` holds what has been read."""
+
+    def __init__(self, segments: list[Segment], deadline: float, clock: Callable[[], float]) -> None:
+        """Wait for ``segments`` until ``deadline``; from then on computing them is faster."""
+        self.blobs: dict[Segment, Blob] = {}
+        self._left = set(segments)
+        self._deadline = deadline
+        self._clock = clock
+
+    def arrived(self, segment: Segment, blob: Blob | None) -> None:
+        """Take in a segment; ``blob`` None means that it is lost."""
+        if segment in self._left:
+            self._left.discard(segment)
+            if blob is not None:
+                self.blobs[segment] = blob
+
+    @property
+    def is_over(self) -> bool:
+        """True if all segments have come, or the time is over."""
+        return not self._left or self._clock() >= self._deadline
+
+
 class SegmentStore:
     """Segments by the text that they belong to. A segment stays as long as one that continues it.
 
@@ -144,7 +167,7 @@ class SegmentStore:
         self._in_ram: GreedyDual[Segment] = GreedyDual()
         self._on_disk: GreedyDual[Segment] = GreedyDual()
         self._unwritten: dict[Segment, None] = {}
-        self.on_read: Callable[[Segment, Blob | None], None] = lambda segment, blob: None
+        self._waits: list[DiskReadWait] = []
 
     @property
     def can_keep(self) -> bool:
@@ -285,10 +308,14 @@ class SegmentStore:
                     for segment in [one for one in self._segments.values() if one.is_on_disk or one.is_pending]:
                         self._lost(segment.id)
 
-    def read(self, segment: Segment) -> None:
-        """Read a segment from disk; ``on_read`` is called with the result."""
+    def read(self, segments: list[Segment], deadline: float, clock: Callable[[], float]) -> DiskReadWait:
+        """Read segments from disk; who wants them waits until ``deadline`` at most."""
         assert self._disk is not None
-        self._disk.read(segment.id)
+        wait = DiskReadWait(segments, deadline, clock)
+        self._waits = [one for one in self._waits if not one.is_over] + [wait]
+        for segment in segments:
+            self._disk.read(segment.id)
+        return wait
 
     def wait(self, seconds: float) -> None:
         """Wait for an event of the disk, at most ``seconds``, and handle it."""
@@ -388,9 +415,13 @@ class SegmentStore:
             return
         if blob is not None and segment.blob is None:
             self._to_ram(segment, blob)
-        self.on_read(segment, blob)
+        self._tell(segment, blob)
         if blob is None:
             self._lost(name)
+
+    def _tell(self, segment: Segment, blob: Blob | None) -> None:
+        for wait in self._waits:
+            wait.arrived(segment, blob)
 
     # -- both ---------------------------------------------------------------------------------------------------
 
@@ -406,9 +437,9 @@ class SegmentStore:
             parent.children.add(segment)
 
     def _leave(self, segment: Segment) -> None:
-        """Remove a segment that neither tier holds any more, and tell ``on_read``."""
+        """Remove a segment that neither tier holds any more, and tell who waits for it."""
         assert not segment.children
-        self.on_read(segment, None)
+        self._tell(segment, None)
         del self._segments[segment.id]
         self.tree.remove(segment)
         if segment.parent is not None:

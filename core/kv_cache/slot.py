@@ -1,7 +1,6 @@
 """Slots: a slot is one sequence id of the KV cache, with the tokens that it holds.
 
-``SlotSearch`` finds the prefix of a prompt in them. A request may wait for the prefix that another is computing, or for
-the disk.
+A request may wait for the prefix that another is computing, or for the disk.
 """
 
 from __future__ import annotations
@@ -11,18 +10,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from core.kv_cache.kv_offload import DiskReadWait
-from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_tree import (
-    PrefixMatch,
     PrefixNode,
-    PrefixTree,
     TokenIds,
     common_prefix,
     salt_id,
     shared_positions,
     whole_images,
 )
+from core.kv_cache.segment_store import DiskReadWait
 
 
 @dataclass(eq=False)
@@ -159,79 +155,3 @@ class SharedPrefixWait:
 
 PlacementWait = SharedPrefixWait | DiskReadWait
 """What a request waits for before it gets a slot. The wait ends by itself."""
-
-
-# A free slot is cut back to the common prefix only if that keeps at least this share of what it holds;
-# otherwise the prefix is copied, and the longer conversation stays for its next turn.
-_KEEP_SHARE = 0.5
-
-
-class SlotSearch:
-    """Finds texts in slots by means of the prefix tree, which it keeps up to date."""
-
-    def __init__(self, slots: tuple[Slot, ...], tree: PrefixTree, memory: AttentionMemory) -> None:
-        """Search ``slots``, whose texts are in ``memory``."""
-        self._slots = slots
-        self._tree = tree
-        self._memory = memory
-
-    def match(self, tokens: TokenBuffer) -> PrefixMatch:
-        """Return the longest known prefix of a prompt without its last token."""
-        for slot in self._slots:
-            if not slot.is_free and slot.node is not None and slot.resident.size > slot.end:
-                self._tree.extend(slot, slot.resident.view)
-        match = self._tree.match(tokens.known(tokens.size - 1))
-        match.size = tokens.whole_images(match.size)
-        return match
-
-    def best(self, match: PrefixMatch) -> tuple[Slot | None, int]:
-        """Return the slot that holds the longest prefix of a text, and its length; a free slot among equals."""
-        best, n_best = None, 0
-        for place, end in match.reaches().items():
-            if not isinstance(place, Slot):
-                continue
-            size = place.resident.whole_images(min(end, place.n_resident))
-            if not self._memory.can_share and not (place.is_free and self._is_extended(place, size)):
-                continue
-            if self._memory.can_share and not self._memory.can_cut(place.id, place.resident.position(size)):
-                continue
-            if size > n_best or (size == n_best and size and best is not None and place.is_free and not best.is_free):
-                best, n_best = place, size
-        return best, n_best
-
-    def computing_slot(self, match: PrefixMatch, rank: int) -> tuple[Slot | None, int]:
-        """Return the running slot that will hold the longest prefix, of lanes not below ``rank``, and its length."""
-        best, n_best = None, 0
-        for place, end in match.reaches().items() if self._memory.can_share else ():
-            if not isinstance(place, Slot) or place.is_free or place.rank > rank:
-                continue
-            if end > max(n_best, place.n_resident):
-                best, n_best = place, end
-        return best, n_best
-
-    def slot_to_take(self, source: Slot | None, n_shared: int, wanted: int | None = None) -> Slot:
-        """Return the free slot to take for a text that shares ``n_shared`` tokens with ``source``.
-
-        That is ``wanted`` if it is free, and the text can be copied to it.
-        """
-        if wanted is not None and 0 <= wanted < len(self._slots) and (source is None or self._memory.can_share):
-            slot = self._slots[wanted]
-            if slot.is_free:
-                return slot
-        free = [slot for slot in self._slots if slot.is_free]
-        oldest = min(free, key=lambda slot: (slot.n_resident > 0, slot.last_used))
-        if source is None or not source.is_free:
-            return oldest
-        is_reused = n_shared >= _KEEP_SHARE * source.n_resident or oldest.n_resident > 0 or oldest is source
-        return source if is_reused or not self._memory.can_share else oldest
-
-    def oldest_idle(self) -> Slot | None:
-        """Return the least recently used free slot with a text; None if there is none."""
-        idle = [slot for slot in self._slots if slot.is_free and slot.n_resident]
-        return min(idle, key=lambda slot: slot.last_used) if idle else None
-
-    def _is_extended(self, slot: Slot, size: int) -> bool:
-        """Return whether a text that shares ``size`` tokens with a slot should extend it, if it cannot be copied."""
-        if size >= slot.n_resident:
-            return True
-        return size >= _KEEP_SHARE * slot.n_resident and self._memory.can_cut(slot.id, slot.resident.position(size))

@@ -7,16 +7,21 @@ import time
 from collections.abc import Callable, Mapping
 
 from core.kv_cache.disk_cache import Blob
-from core.kv_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
+from core.kv_cache.kv_offload import LEAST_SAVED, KvOffload
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_tree import Divergence, PrefixTree, TokenIds, divergence
-from core.kv_cache.segment_store import Segment, SegmentLink, SegmentStore
-from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, SlotSearch, TokenBuffer
+from core.kv_cache.prefix_tree import PrefixMatch, PrefixTree, TokenIds
+from core.kv_cache.segment_store import DiskReadWait, Segment, SegmentLink, SegmentStore
+from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, TokenBuffer
 
 # Seconds of each step for saving or loading on behalf of a waiting request.
 _LONGEST_MOVE = 0.01
 # A request waits for another one, or for the disk, if that saves at least this many tokens.
 _LEAST_AWAITED = 32
+# A free slot is cut back to the common prefix only if that keeps at least this share of what it holds;
+# otherwise the prefix is copied, and the longer conversation stays for its next turn.
+_KEEP_SHARE = 0.5
+# Tokens that a cache miss shows of each text.
+_MOST_SHOWN = 8
 
 
 class SlotTable:
@@ -47,7 +52,6 @@ class SlotTable:
         self.store = store if store is not None else SegmentStore(PrefixTree(), ram_limit=0)
         self.slots = tuple(Slot(index) for index in range(n_slots))
         self._offload = KvOffload(self.store, memory, n_slots, segment_size, clock)
-        self._search = SlotSearch(self.slots, self.store.tree, memory)
         self.prefill_seconds = prefill_seconds
         self._ticks = 0
         self._n_idle: int | None = 0  # None: to be counted again
@@ -57,11 +61,6 @@ class SlotTable:
 
     def __len__(self) -> int:
         return len(self.slots)
-
-    @property
-    def has_free(self) -> bool:
-        """True if a slot is free."""
-        return any(slot.is_free for slot in self.slots)
 
     @property
     def n_resident(self) -> int:
@@ -86,11 +85,11 @@ class SlotTable:
         does not wait for requests of lower lanes, which may themselves have to wait.
         """
         self.store.poll()
-        match = self._search.match(tokens)
-        _, n_held = self._search.best(match)
+        match = self._match(tokens)
+        _, n_held = self._best(match)
         links = self.store.chain(match, n_held)
         n_known = max([n_held, *[link.end for link in links]])
-        leader, n_coming = self._search.computing_slot(match, rank)
+        leader, n_coming = self._computing_slot(match, rank)
         if leader is not None and n_coming - n_known >= _LEAST_AWAITED:
             leader.stops.add(n_coming)
             return SharedPrefixWait(leader, n_coming)
@@ -98,19 +97,19 @@ class SlotTable:
         if not missing or isinstance(earlier, DiskReadWait) or n_known - n_held < _LEAST_AWAITED:
             return None
         # From then on computing is faster.
-        return self._offload.read(missing, self._clock() + self.prefill_seconds(n_known - n_held))
+        return self.store.read(missing, self._clock() + self.prefill_seconds(n_known - n_held), self._clock)
 
     def evict_ahead(self, tokens: TokenBuffer, wanted: int | None = None) -> bool:
         """Save a part of the slot that ``tokens`` would take; True if nothing is left to save.
 
         Called once per step while other requests run, so that none of them waits for long. ``wanted`` as in ``take``.
         """
-        source, n_shared = self._search.best(self._search.match(tokens))
-        target = self._search.slot_to_take(source, n_shared, wanted)
+        source, n_shared = self._best(self._match(tokens))
+        target = self._slot_to_take(source, n_shared, wanted)
         if target.n_resident - (n_shared if target is source else 0) < LEAST_SAVED:
             return True
         until = self._clock() + _LONGEST_MOVE
-        while self._save_segment(target):
+        while self._offload.save_segment(target):
             if self._clock() >= until:
                 return False
         return True
@@ -154,15 +153,15 @@ class SlotTable:
         self, tokens: TokenBuffer, hold: PlacementWait | None
     ) -> tuple[Slot | None, int, list[tuple[SegmentLink, Blob]]]:
         """Return the slot to share with, the length of the shared prefix, and the segments to load behind it."""
-        match = self._search.match(tokens)
-        source, n_shared = self._search.best(match)
+        match = self._match(tokens)
+        source, n_shared = self._best(match)
         read = hold.blobs if isinstance(hold, DiskReadWait) else {}
         loads = self._offload.loads(self.store.chain(match, n_shared), read)
         return (None, 0, loads) if loads and not self.memory.can_share else (source, n_shared, loads)
 
     def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer, wanted: int | None) -> Slot:
         """Occupy a slot that holds exactly the shared prefix of ``tokens``."""
-        target = self._search.slot_to_take(source, n_shared, wanted)
+        target = self._slot_to_take(source, n_shared, wanted)
         if target.n_resident - (n_shared if target is source else 0) >= LEAST_SAVED:
             self.save(target)
         self._leave_tree(target)
@@ -184,15 +183,21 @@ class SlotTable:
 
     def _load(self, link: SegmentLink, blob: Blob, target: Slot) -> bool:
         """Append a segment to a slot; idle texts make room for it."""
-        while not self._offload.load(link, blob, target.id, target.n_resident, target.resident.position):
+        while not self._offload.load(link, blob, target):
             if not self.evict_idle():
                 return False
-        target.n_resident = link.end
         return True
 
-    def divergence(self, tokens: TokenBuffer) -> Divergence | None:
-        """Return where ``tokens`` first differ from stored texts; None if they do not."""
-        return divergence(self._search.match(tokens), tokens.view)
+    def divergence(self, tokens: TokenBuffer) -> tuple[int, TokenIds, TokenIds] | None:
+        """Return where ``tokens``, without the last, first differ from a stored text, and the next tokens of both.
+
+        None if no stored text has a common prefix, or if ``tokens`` only extend it.
+        """
+        match, prompt = self._match(tokens), tokens.view
+        stored = match.continuation(_MOST_SHOWN)
+        if stored is None or match.size >= len(prompt) - 1:
+            return None
+        return match.size, stored, prompt[match.size : match.size + _MOST_SHOWN]
 
     def release(self, slot: Slot) -> None:
         """Free a slot; its contents stay until the room is needed."""
@@ -212,7 +217,7 @@ class SlotTable:
 
     def save(self, slot: Slot) -> None:
         """Save all of a slot's text in the store before it is dropped."""
-        while self._save_segment(slot):
+        while self._offload.save_segment(slot):
             pass
 
     def resync(self, slot: Slot, most: int) -> int:
@@ -228,15 +233,11 @@ class SlotTable:
 
     # -- slots by number -----------------------------------------------------------------------------------------
 
-    def is_free(self, number: int) -> bool:
-        """Return whether no request runs in a slot."""
-        return self.slots[number].is_free
-
     def read_left(self, number: int) -> DiskReadWait | None:
         """Have the disk read what only it has of the text that was left in a free slot; None if there is nothing."""
         slot = self.slots[number]
         missing = [link.segment for link in self._links_left(slot) if link.segment.blob is None]
-        return self._offload.read(missing, math.inf) if missing else None
+        return self.store.read(missing, math.inf, self._clock) if missing else None
 
     def left_in(self, number: int, read: DiskReadWait | None = None) -> tuple[TokenIds, Blob] | None:
         """Return the text that the last request left in a free slot, and all of its cells.
@@ -292,14 +293,70 @@ class SlotTable:
         self.release(slot)
         slot.n_left = n_left
 
-    # -- contents of a slot -------------------------------------------------------------------------------------
+    # -- which slot ---------------------------------------------------------------------------------------------
 
-    def _save_segment(self, slot: Slot) -> bool:
-        """Save the next segment of a slot's text; False if all is saved, or no more can be."""
-        size = slot.resident.whole_images(slot.n_resident)
-        if size < slot.n_resident and not self.memory.can_share:
-            return False  # the state can only be saved as a whole, and it ends within an image
-        return self._offload.save_segment(slot.id, slot.resident.known(size), slot.resident.position)
+    def _match(self, tokens: TokenBuffer) -> PrefixMatch:
+        """Return the longest known prefix of a prompt without its last token."""
+        for slot in self.slots:
+            if not slot.is_free and slot.node is not None and slot.resident.size > slot.end:
+                self.store.tree.extend(slot, slot.resident.view)
+        match = self.store.tree.match(tokens.known(tokens.size - 1))
+        match.size = tokens.whole_images(match.size)
+        return match
+
+    def _best(self, match: PrefixMatch) -> tuple[Slot | None, int]:
+        """Return the slot that holds the longest prefix of a text, and its length; a free slot among equals."""
+        best, n_best = None, 0
+        for place, end in match.reaches().items():
+            if not isinstance(place, Slot):
+                continue
+            size = place.resident.whole_images(min(end, place.n_resident))
+            if not self.memory.can_share and not (place.is_free and self._is_extended(place, size)):
+                continue
+            if self.memory.can_share and not self.memory.can_cut(place.id, place.resident.position(size)):
+                continue
+            if size > n_best or (size == n_best and size and best is not None and place.is_free and not best.is_free):
+                best, n_best = place, size
+        return best, n_best
+
+    def _computing_slot(self, match: PrefixMatch, rank: int) -> tuple[Slot | None, int]:
+        """Return the running slot that will hold the longest prefix, of lanes not below ``rank``, and its length."""
+        best, n_best = None, 0
+        for place, end in match.reaches().items() if self.memory.can_share else ():
+            if not isinstance(place, Slot) or place.is_free or place.rank > rank:
+                continue
+            if end > max(n_best, place.n_resident):
+                best, n_best = place, end
+        return best, n_best
+
+    def _slot_to_take(self, source: Slot | None, n_shared: int, wanted: int | None = None) -> Slot:
+        """Return the free slot to take for a text that shares ``n_shared`` tokens with ``source``.
+
+        That is ``wanted`` if it is free, and the text can be copied to it.
+        """
+        if wanted is not None and 0 <= wanted < len(self.slots) and (source is None or self.memory.can_share):
+            slot = self.slots[wanted]
+            if slot.is_free:
+                return slot
+        free = [slot for slot in self.slots if slot.is_free]
+        oldest = min(free, key=lambda slot: (slot.n_resident > 0, slot.last_used))
+        if source is None or not source.is_free:
+            return oldest
+        is_reused = n_shared >= _KEEP_SHARE * source.n_resident or oldest.n_resident > 0 or oldest is source
+        return source if is_reused or not self.memory.can_share else oldest
+
+    def _oldest_idle(self) -> Slot | None:
+        """Return the least recently used free slot with a text; None if there is none."""
+        idle = [slot for slot in self.slots if slot.is_free and slot.n_resident]
+        return min(idle, key=lambda slot: slot.last_used) if idle else None
+
+    def _is_extended(self, slot: Slot, size: int) -> bool:
+        """Return whether a text that shares ``size`` tokens with a slot should extend it, if it cannot be copied."""
+        if size >= slot.n_resident:
+            return True
+        return size >= _KEEP_SHARE * slot.n_resident and self.memory.can_cut(slot.id, slot.resident.position(size))
+
+    # -- contents of a slot -------------------------------------------------------------------------------------
 
     def _share(self, source: Slot, target: Slot, n_shared: int) -> int:
         """Replace the contents of ``target`` by the first tokens of ``source``; return how many it holds then."""
@@ -329,7 +386,7 @@ class SlotTable:
 
     def evict_idle(self) -> bool:
         """Make room: save and drop the text of the least recently used free slot; False if there is none."""
-        slot = self._search.oldest_idle()
+        slot = self._oldest_idle()
         if slot is None:
             return False
         self.save(slot)
@@ -353,7 +410,7 @@ class SlotTable:
         for slot in self.slots if not self.memory.can_share else ():
             if not slot.is_free and slot.n_resident in slot.stops:
                 slot.stops.discard(slot.n_resident)
-                self._save_segment(slot)
+                self._offload.save_segment(slot)
 
     def charge_idle(self, seconds: float) -> None:
         """Add the seconds that idle texts cost. Once they exceed the cost of moving a text, evict the oldest.
@@ -366,10 +423,10 @@ class SlotTable:
             self._idle_paid = 0.0
             return
         self._idle_paid += max(seconds, 0.0)
-        while (slot := self._search.oldest_idle()) is not None:
+        while (slot := self._oldest_idle()) is not None:
             price_of = self._offload.seconds_to_move if self.store.can_keep else self.prefill_seconds
             price = price_of(slot.n_resident)
-            if self._idle_paid <= price or self._save_segment(slot):
+            if self._idle_paid <= price or self._offload.save_segment(slot):
                 return
             self._drop(slot)
             self._idle_paid -= price
@@ -383,12 +440,8 @@ class SlotTable:
         for slot in sorted(self.slots, key=lambda one: -one.last_used):
             if not slot.is_free or slot.was_saved:
                 continue
-            if slot.n_resident and self._save_segment(slot):
+            if slot.n_resident and self._offload.save_segment(slot):
                 return True
             # If the store has less room than the slots, other texts drive it out again: once is enough.
             slot.was_saved = True
         return self.store.write_behind()
-
-    def close(self) -> None:
-        """End the store's threads."""
-        self.store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -25,7 +26,6 @@ class Batch:
     """
 
     def __init__(self, capacity: int) -> None:
-        """Make room for ``capacity`` rows."""
         self.capacity = capacity
         self._token = np.zeros(capacity, np.int32)
         self._pos = np.zeros(capacity, np.int32)
@@ -171,7 +171,7 @@ class ContextOptions:
 
 
 class Context:
-    """One unified KV cache of ``n_cells`` cells for up to ``n_sequences`` sequences. Owned by one thread.
+    """One unified KV cache of ``n_cells`` cells for up to ``n_sequences`` sequences (``c``). Owned by one thread.
 
     ``is_asynchronous``: ``decode`` may return before the result is there. ``synchronize`` waits for it.
     """
@@ -200,16 +200,16 @@ class Context:
         params.kv_unified = True
         params.no_perf = True
         pointer = L.llama_init_from_model(model.c, params)
-        self._context: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
-        if not self._context:
+        self.c: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
+        if not self.c:
             cells = f"{options.n_cells} KV cells of type {options.kv_type}"
             raise LoadFailed("llama.cpp could not make a context of {cells}.", cells=cells)
-        self._memory: Any = ctypes.cast(L.llama_get_memory(self._context), ctypes.c_void_p)
+        self._memory: Any = ctypes.cast(L.llama_get_memory(self.c), ctypes.c_void_p)
         self.n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
-        self.n_cells = int(L.llama_n_ctx(self._context))
-        self.n_batch = int(L.llama_n_batch(self._context))
-        self.n_snapshots = int(L.llama_n_rs_seq(self._context))
-        self.n_ubatch = int(L.llama_n_ubatch(self._context))
+        self.n_cells = int(L.llama_n_ctx(self.c))
+        self.n_batch = int(L.llama_n_batch(self.c))
+        self.n_snapshots = int(L.llama_n_rs_seq(self.c))
+        self.n_ubatch = int(L.llama_n_ubatch(self.c))
         self.n_outputs = n_outputs
         self.flash_attention = options.flash_attention
         self.is_asynchronous = model.is_offloaded
@@ -220,11 +220,6 @@ class Context:
         self._threads = (n_threads, n_threads, n_threads)
         self._n_threads_batch = n_threads
 
-    @property
-    def c(self) -> Any:
-        """The C pointer."""
-        return self._context
-
     def set_threads(self, decode: int, few: int, many: int) -> None:
         """Set the number of threads for steps of one row, of a few, and of 32 rows or more."""
         self._threads = (decode, few, many)
@@ -232,7 +227,7 @@ class Context:
 
     def _use_threads(self, n_threads_batch: int) -> None:
         self._n_threads_batch = n_threads_batch
-        L.llama_set_n_threads(self._context, self._threads[0], n_threads_batch)
+        L.llama_set_n_threads(self.c, self._threads[0], n_threads_batch)
 
     def decode(self, batch: Batch | EmbeddingBatch, *, is_causal: bool = True) -> DecodeStatus:
         """Evaluate a batch (``llama_decode``).
@@ -245,15 +240,15 @@ class Context:
         if wanted != self._n_threads_batch and batch.n_tokens > 1:
             self._use_threads(wanted)
         if not is_causal:
-            L.llama_set_causal_attn(self._context, False)
-        code = L.llama_decode(self._context, batch.c)
+            L.llama_set_causal_attn(self.c, False)
+        code = L.llama_decode(self.c, batch.c)
         if not is_causal:
-            L.llama_set_causal_attn(self._context, True)
+            L.llama_set_causal_attn(self.c, True)
         return DecodeStatus.OK if code == 0 else DecodeStatus(code)
 
     def synchronize(self) -> None:
         """Wait for the last decode and put its logits in order (``llama_get_logits`` does both)."""
-        address = _get_logits(self._context)
+        address = _get_logits(self.c)
         if address and address != self._logits_address:
             self._logits_address = address
             buffer = (ctypes.c_float * (self.n_outputs * self.n_vocab)).from_address(address)
@@ -309,26 +304,50 @@ class Context:
         return self._set_state(sequence, blob, 0)
 
     def _state(self, sequence: int, flags: int) -> npt.NDArray[np.uint8] | None:
-        size = L.llama_state_seq_get_size_ext(self._context, sequence, flags)
+        size = L.llama_state_seq_get_size_ext(self.c, sequence, flags)
         state = np.empty(size, np.uint8)
         pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-        done = L.llama_state_seq_get_data_ext(self._context, pointer, size, sequence, flags)
+        done = L.llama_state_seq_get_data_ext(self.c, pointer, size, sequence, flags)
         return state if done == size > 0 else None
 
     def _set_state(self, sequence: int, state: npt.NDArray[np.uint8], flags: int) -> bool:
         size = len(state)
         pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-        return int(L.llama_state_seq_set_data_ext(self._context, pointer, size, sequence, flags)) == size
+        return int(L.llama_state_seq_set_data_ext(self.c, pointer, size, sequence, flags)) == size
 
     def clear(self) -> None:
         """Forget every sequence."""
-        L.llama_memory_clear(L.llama_get_memory(self._context), False)
+        L.llama_memory_clear(L.llama_get_memory(self.c), False)
 
     def close(self) -> None:
         """Free the cache and the buffers."""
-        if self._context:
-            L.llama_free(self._context)
-            self._context = None
+        if self.c:
+            L.llama_free(self.c)
+            self.c = None
+
+
+class LoraAdapters:
+    """The adapters of a model, in the order in which they were named. llama.cpp frees them with the model."""
+
+    def __init__(self, model: Model, files: Sequence[tuple[str, float]]) -> None:
+        """Load them from ``files`` with their usual scales; raises LoadFailed for one that does not fit the model."""
+        self.scales = tuple(scale for _, scale in files)
+        self._adapters: list[Any] = []
+        for path, _ in files:
+            adapter = L.llama_adapter_lora_init(model.c, os.fsencode(path))
+            if not adapter:
+                raise LoadFailed(
+                    "llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.",
+                    path=path,
+                )
+            self._adapters.append(adapter)
+
+    def apply(self, context: Context, scales: Sequence[float]) -> None:
+        """Let ``context`` compute with these scales from now on; 0 leaves an adapter out."""
+        used = [(adapter, scale) for adapter, scale in zip(self._adapters, scales, strict=True) if scale]
+        handles = (ctypes.c_void_p * len(used))(*[ctypes.cast(adapter, ctypes.c_void_p).value for adapter, _ in used])
+        pointers = ctypes.cast(handles, ctypes.POINTER(L.llama_adapter_lora_p_ctypes))
+        L.llama_set_adapters_lora(context.c, pointers, len(used), (ctypes.c_float * len(used))(*[s for _, s in used]))
 
 
 _POOLINGS: dict[Pooling, int] = {"none": 0, "mean": 1, "cls": 2, "last": 3, "rank": 4}
@@ -367,12 +386,11 @@ class Rows(NamedTuple):
 
 
 class EmbeddingContext:
-    """Evaluates texts side by side, each a sequence of its own. Owned by one thread at a time."""
+    """Evaluates texts side by side, ``n_tokens`` in all, each a sequence of its own. Owned by one thread at a time."""
 
     def __init__(self, model: Model, options: EmbeddingOptions) -> None:
         """Allocate the buffers; raises LoadFailed when llama.cpp refuses."""
-        self.options = options
-        self.reads_parts = options.reads_parts
+        self.n_tokens, self.reads_parts = options.n_tokens, options.reads_parts
         self.n_rows = options.n_rows if self.reads_parts else options.n_tokens
         params = L.llama_context_default_params()
         params.n_ctx = options.n_tokens
@@ -395,11 +413,6 @@ class EmbeddingContext:
         self._memory: Any = memory or None
         self._width = model.n_scores if options.pooling == "rank" else model.n_embd_out
         self._batch = Batch(self.n_rows)
-
-    @property
-    def n_tokens(self) -> int:
-        """Tokens of all texts that can be evaluated together."""
-        return self.options.n_tokens
 
     def run(self, rows: Sequence[Rows], *, is_end: bool = True) -> DecodeStatus:
         """Evaluate rows; with ``is_end`` False they are beginnings of texts, whose vectors are not wanted yet."""

@@ -7,6 +7,7 @@ separately: if a library lacks one, only the heads that need it are unavailable.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -114,25 +115,21 @@ class StateBatch(Batch):
         self._c.embd = self.states.ctypes.data_as(FLOAT_P)
 
 
-class LayerInputs:
-    """Inputs of some of the target's layers: the features that a head in a separate file reads."""
+def layer_inputs(head: Model, target: Context, width: int) -> Callable[[int], tuple[StateRows, ...]]:
+    """Let ``target`` keep the inputs (``width`` numbers each) of the layers that a head in a separate file reads.
 
-    def __init__(self, head: Model, target: Context, target_width: int) -> None:
-        """Let ``target`` keep the inputs (``target_width`` numbers each) of the layers that the head reads.
+    Return what gives them for so many rows of the last batch, one array for each layer, valid until the next decode.
+    The target must be able to export them (``why_unavailable``), or llama.cpp aborts.
+    """
+    ids, n_layers = _target_layers(head.c), _n_target_layers(head.c)
+    layers = tuple(int(ids[index]) for index in range(n_layers))
+    for layer in layers:
+        _set_layer_input(target.c, layer, True)
 
-        The target must be able to export them (``why_unavailable``), or llama.cpp aborts.
-        """
-        ids, n_layers = _target_layers(head.c), _n_target_layers(head.c)
-        self._target, self._target_width = target, target_width
-        self._layers = tuple(int(ids[index]) for index in range(n_layers))
-        self.width = len(self._layers) * target_width
-        for layer in self._layers:
-            _set_layer_input(target.c, layer, True)
+    def rows(n_rows: int) -> tuple[StateRows, ...]:
+        return tuple(_rows(_get_layer_input(target.c, layer), n_rows, width) for layer in layers)
 
-    def rows(self, n_rows: int) -> tuple[StateRows, ...]:
-        """Return the features of the target's last batch, one array for each layer, valid until the next decode."""
-        addresses = [_get_layer_input(self._target.c, layer) for layer in self._layers]
-        return tuple(_rows(address, n_rows, self._target_width) for address in addresses)
+    return rows
 
 
 def encode(context: Context, batch: EmbeddingBatch) -> DecodeStatus:

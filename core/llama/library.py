@@ -12,7 +12,6 @@ import types
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from core.values.errors import LLAMA_ERROR, SlipstreamError
@@ -116,41 +115,28 @@ def log_errors() -> None:
 
 # Bytes of the unit in llama.cpp's log.
 MIB = 1 << 20
-# "load_tensors: CPU_Mapped model buffer size = 11.47 MiB", and so on.
-_BUFFER = re.compile(r"(\S+)\s+(model|KV|RS|compute|output)\s+buffer size\s+=\s+([\d.]+) MiB")
-# "llama_kv_cache: size = 4.50 MiB ( 1024 cells, ...": size of the cache, also with no_alloc.
-_CACHE = re.compile(r"llama_kv_cache\w*: size =\s+([\d.]+) MiB")
-
-
-@dataclass
-class AllocationLog:
-    """Bytes by (buffer type, use), where use is model, KV, RS (recurrent state), compute or output."""
-
-    buffers: Counter[tuple[str, str]] = field(default_factory=Counter)
-    kv_cache: int = 0
-
-    def add(self, line: str) -> None:
-        """Take a line of llama.cpp's log."""
-        if (found := _BUFFER.search(line)) is not None:
-            self.buffers[found[1], found[2]] += round(float(found[3]) * MIB)
-        elif (found := _CACHE.search(line)) is not None:
-            self.kv_cache += round(float(found[1]) * MIB)
-
-    def of(self, *uses: str) -> int:
-        """Bytes of these uses on all devices."""
-        return sum(n_bytes for (_, use), n_bytes in self.buffers.items() if use in uses)
+# "load_tensors: CPU_Mapped model buffer size = 11.47 MiB", and so on; RS is the recurrent state. The size of the cache
+# is a line of its own, also with no_alloc: "llama_kv_cache: size = 4.50 MiB ( 1024 cells, ...".
+_ALLOCATION = re.compile(
+    r"(?P<use>model|KV|RS|compute|output)\s+buffer size\s+=\s+(?P<mib>[\d.]+) MiB"
+    r"|(?P<cache>llama_kv_cache)\w*: size =\s+(?P<size>[\d.]+) MiB"
+)
 
 
 @contextmanager
-def listening() -> Iterator[AllocationLog]:
-    """Collect the allocations inside the block; only for a process that does nothing else: C calls into Python."""
-    collected, broken = AllocationLog(), [b""]
+def listening() -> Iterator[Counter[str]]:
+    """Collect the bytes that are allocated inside the block, by their use in llama.cpp's log.
+
+    Only for a process that does nothing else: C calls into Python.
+    """
+    collected, broken = Counter[str](), [b""]
 
     def take(_level: int, text: bytes, _data: object) -> None:
         # Long lines come in pieces.
         *lines, broken[0] = (broken[0] + (text or b"")).split(b"\n")
         for line in lines:
-            collected.add(line.decode("utf-8", "replace"))
+            if (found := _ALLOCATION.search(line.decode("utf-8", "replace"))) is not None:
+                collected[found["use"] or found["cache"]] += round(float(found["mib"] or found["size"]) * MIB)
 
     callback = L.llama_log_callback(take)
     L.llama_log_set(callback, None)

@@ -1,13 +1,13 @@
-"""Models: weights, LoRA adapters and vocabulary of one that is loaded; and a copy of a file with other tensor types."""
+"""Models: weights and vocabulary of one that is loaded; and a copy of a file with other tensor types."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,6 @@ from core.values.addresses import is_worker
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
 from core.values.messages import FillInTheMiddle
-
-if TYPE_CHECKING:
-    from core.llama.context import Context
 
 _cpu_buffers = declare(ggml, "ggml_backend_cpu_buffer_type", ctypes.c_void_p)
 
@@ -42,7 +39,7 @@ def kept_in_host_memory(n_layers: int) -> Any:
 
 
 class Model:
-    """Weights on their devices (``llama_model``), and what its file says. Close every context before the model.
+    """Weights on their devices (``c``: ``llama_model``), and what its file says. Close every context before the model.
 
     ``description`` is as "llama ?B Q8_0". ``n_bytes`` are those of all tensors, ``n_params`` is the number of weights,
     ``n_ctx_train`` the context length that it was trained for, in tokens. ``n_embd_out`` are the values of a vector
@@ -90,15 +87,15 @@ class Model:
 
         callback = L.llama_progress_callback(go_on)
         params.progress_callback = callback
-        self._model: Any = L.llama_model_load_from_file(os.fsencode(path), params)
-        if not self._model:
+        self.c: Any = L.llama_model_load_from_file(os.fsencode(path), params)
+        if not self.c:
             raise LoadFailed("llama.cpp could not load {path}.", path=path)
-        self.vocab: Any = L.llama_model_get_vocab(self._model)
+        self.vocab: Any = L.llama_model_get_vocab(self.c)
         self.is_offloaded = n_gpu_layers != 0
         self._read_facts()
 
     def _read_facts(self) -> None:
-        model = self._model
+        model = self.c
         buffer = ctypes.create_string_buffer(256)
         L.llama_model_desc(model, buffer, len(buffer))
         self.description = buffer.value.decode("utf-8", "replace")
@@ -111,49 +108,20 @@ class Model:
         self.chat_template, self.rerank_template = self._template(None), self._template(b"rerank")
 
     def _template(self, name: bytes | None) -> str | None:
-        source = L.llama_model_chat_template(self._model, name)
+        source = L.llama_model_chat_template(self.c, name)
         return source.decode("utf-8", "replace") if source else None
-
-    @property
-    def c(self) -> Any:
-        """The C pointer."""
-        return self._model
 
     def metadata(self, key: str) -> str | None:
         """Return a metadata value as text (``llama_model_meta_val_str``), or None."""
         buffer = ctypes.create_string_buffer(512)
-        length = L.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
+        length = L.llama_model_meta_val_str(self.c, key.encode(), buffer, len(buffer))
         return buffer.value.decode("utf-8", "replace") if length >= 0 else None
 
     def close(self) -> None:
         """Free the weights."""
-        if self._model:
-            L.llama_model_free(self._model)
-            self._model = None
-
-
-class LoraAdapters:
-    """The adapters of a model, in the order in which they were named. llama.cpp frees them with the model."""
-
-    def __init__(self, model: Model, files: Sequence[tuple[str, float]]) -> None:
-        """Load them from ``files`` with their usual scales; raises LoadFailed for one that does not fit the model."""
-        self.scales = tuple(scale for _, scale in files)
-        self._adapters: list[Any] = []
-        for path, _ in files:
-            adapter = L.llama_adapter_lora_init(model.c, os.fsencode(path))
-            if not adapter:
-                raise LoadFailed(
-                    "llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.",
-                    path=path,
-                )
-            self._adapters.append(adapter)
-
-    def apply(self, context: Context, scales: Sequence[float]) -> None:
-        """Let ``context`` compute with these scales from now on; 0 leaves an adapter out."""
-        used = [(adapter, scale) for adapter, scale in zip(self._adapters, scales, strict=True) if scale]
-        handles = (ctypes.c_void_p * len(used))(*[ctypes.cast(adapter, ctypes.c_void_p).value for adapter, _ in used])
-        pointers = ctypes.cast(handles, ctypes.POINTER(L.llama_adapter_lora_p_ctypes))
-        L.llama_set_adapters_lora(context.c, pointers, len(used), (ctypes.c_float * len(used))(*[s for _, s in used]))
+        if self.c:
+            L.llama_model_free(self.c)
+            self.c = None
 
 
 def _device_array(names: tuple[str, ...]) -> Any:

@@ -18,18 +18,17 @@ TOKEN_DATA = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32
 class Candidates:
     """A reusable ``llama_token_data_array`` over numpy memory. Samplers shorten and reorder it.
 
-    ``tokens`` has every token of the vocabulary.
+    ``tokens`` has every token of the vocabulary, ``c`` is the reference that ``llama_sampler_apply`` takes.
     """
 
     def __init__(self, n_vocab: int) -> None:
-        """Make room for a whole vocabulary."""
         self.tokens = np.arange(n_vocab, dtype=np.int32)
         self._data = np.zeros(n_vocab, TOKEN_DATA)
         self._ids = self._data.view(np.int32)[0::3]
         self._logits = self._data.view(np.float32)[1::3]
         self._array = L.llama_token_data_array()
         self._address = self._data.ctypes.data
-        self._reference = ctypes.byref(self._array)
+        self.c: Any = ctypes.byref(self._array)
 
     def fill(self, tokens: npt.NDArray[np.integer], logits: npt.NDArray[np.float32]) -> None:
         """Take ``tokens`` with their logits, both of the same length."""
@@ -40,11 +39,6 @@ class Candidates:
         self._array.size = size
         self._array.selected = -1
         self._array.sorted = False
-
-    @property
-    def c(self) -> Any:
-        """The reference that ``llama_sampler_apply`` takes."""
-        return self._reference
 
     def view(self) -> npt.NDArray[np.void]:
         """Return the remaining candidates: fields id, logit, p. Valid until the next ``fill``."""

@@ -97,7 +97,6 @@ def make_speculator(target: LoadedTarget, cost: CostModel, memory: AttentionMemo
 
 
 def _mtp_head(target: LoadedTarget) -> MtpProposer:
-    """Return the proposer of a model that was loaded with its prediction heads."""
     model, options = target.model, target.options
     width = model.n_embd_out
     reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)

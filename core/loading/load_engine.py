@@ -20,9 +20,9 @@ from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.kv_cache.disk_cache import model_key
 from core.kv_cache.memory import choose_memory
-from core.llama.context import Batch, Context, EmbeddingContext, EmbeddingOptions, pooling_of
+from core.llama.context import Batch, Context, EmbeddingContext, EmbeddingOptions, LoraAdapters, pooling_of
 from core.llama.heads import why_unavailable
-from core.llama.model import LoraAdapters, Model, Vocab
+from core.llama.model import Model, Vocab
 from core.llama.projector import Projector
 from core.loading.contexts import LoadedTarget, closed_on_failure, make_slots, measure_context, open_context
 from core.loading.load_drafts import kind_of_file, make_speculator, small_model_facts, why_left_out, why_no_draft_engine

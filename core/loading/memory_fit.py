@@ -225,7 +225,6 @@ def _size(
 
 
 def _notices(facts: ModelFacts, machine: Machine, wanted: FitRequest, plan: PlacementPlan) -> tuple[str, ...]:
-    """Return a notice about choices that differ from the usual ones."""
     setting, everything = plan.setting, facts.n_layers + 1
     chosen = []
     if wanted.n_gpu_layers is None and machine.gpus and setting.n_gpu_layers < everything:
@@ -259,7 +258,6 @@ def _notices(facts: ModelFacts, machine: Machine, wanted: FitRequest, plan: Plac
 
 
 def _does_not_fit(plan: PlacementPlan, advice: str) -> ModelDoesNotFit:
-    """Return the error with the memory that a plan lacks."""
     setting, (device, needed, free) = plan.setting, plan.fullest
     weights, kv_cache = sum(need.weights for need in plan.needs), sum(need.kv_cache for need in plan.needs)
     drafts = sum(need.draft for need in plan.needs)
@@ -330,10 +328,10 @@ def _dry_run_here(options: EngineOptions) -> MemoryNeed:
         context = open_context(model, facts, options, size)
         context.close()
         model.close()
-    cache = allocations.kv_cache + allocations.of("RS")
+    cache = allocations["llama_kv_cache"] + allocations["RS"]
     # The buffer for logits grows to this size with the first step that needs it.
-    output = max(allocations.of("output"), context.n_outputs * context.n_vocab * 4)
-    return MemoryNeed(facts.weight_bytes, cache, allocations.of("compute") + output)
+    output = max(allocations["output"], context.n_outputs * context.n_vocab * 4)
+    return MemoryNeed(facts.weight_bytes, cache, allocations["compute"] + output)
 
 
 def main() -> int:

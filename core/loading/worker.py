@@ -18,6 +18,7 @@ from functools import partial
 from core.engine.embedder import Embedder, Prepared
 from core.engine.engines import Engines
 from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
+from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, InputTooLong, LoadFailed, PromptTooLong, SlipstreamError
 from core.values.messages import (
     AnyRequest,
@@ -38,7 +39,7 @@ from core.values.messages import (
     Submit,
     Token,
 )
-from core.values.request import Request
+from core.values.request import Request, SlotRequest
 from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
@@ -63,8 +64,8 @@ class InputThread:
         self._admit = admit
         self._tell = tell
         self._arrivals: queue.SimpleQueue[tuple[AnyRequest, float] | None] = queue.SimpleQueue()
-        self._cancelled: set[str] = set()
-        self._inside: set[str] = set()
+        # The requests that are here, and whether they were cancelled.
+        self._inside: dict[str, bool] = {}
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="input", daemon=True)
         self._thread.start()
@@ -72,7 +73,7 @@ class InputThread:
     def put(self, request: AnyRequest) -> None:
         """Queue a request."""
         with self._lock:
-            self._inside.add(request.id)
+            self._inside[request.id] = False
         self._arrivals.put((request, time.perf_counter()))
 
     def cancel(self, request_id: str) -> bool:
@@ -80,7 +81,7 @@ class InputThread:
         with self._lock:
             if request_id not in self._inside:
                 return False
-            self._cancelled.add(request_id)
+            self._inside[request_id] = True
             return True
 
     def close(self) -> None:
@@ -93,11 +94,8 @@ class InputThread:
             request, submitted_at = arrival
             prepared, told = self._examine(request)
             with self._lock:
-                self._inside.discard(request.id)
-                was_cancelled = request.id in self._cancelled
-                self._cancelled.discard(request.id)
-                if was_cancelled:
-                    if prepared is not None:
+                if self._inside.pop(request.id):
+                    if isinstance(prepared, PreparedRequest):
                         prepared.close()
                     prepared, told = None, (Ended(request.id, FinishReason.CANCELLED),)
                 if prepared is not None:
@@ -108,7 +106,7 @@ class InputThread:
 
     def _examine(self, request: AnyRequest) -> tuple[Prepared | None, tuple[RequestEvent, ...]]:
         """Return the prepared request, or None and the events of a request that has ended."""
-        if request.id in self._cancelled:
+        if self._inside[request.id]:
             return None, ()
         try:
             if isinstance(request, StepRequest):
@@ -267,7 +265,8 @@ class Worker:
         except Exception as error:  # a request must end even after a bug here
             _log.exception("A request could not be started")
             failure = Failure(FailureKind.INTERNAL, Sentence("The request could not be started: {error}", error=error))
-            self._outbox.put((Ended(prepared.request.id, FinishReason.FAILED, failure=failure),))
+            request = prepared if isinstance(prepared, SlotRequest) else prepared.request
+            self._outbox.put((Ended(request.id, FinishReason.FAILED, failure=failure),))
 
     def _read(self) -> None:
         """Pass on the commands that arrive; runs on the reader thread."""
@@ -299,7 +298,9 @@ def main() -> int:
     sys.setswitchinterval(_SWITCH_SECONDS)
     pipe = own_streams()
     die_with_parent()
-    _import_ahead()
+    with contextlib.suppress(Exception):  # the error is reported when a model is loaded
+        # Already now, while the server still decides what to load.
+        import core.loading.load_engine  # noqa: F401
     try:
         command = pipe.receive()
     except PipeClosed:
@@ -333,19 +334,13 @@ def _in_steps(report: Callable[[float], None]) -> Callable[[float], None]:
     return step
 
 
-def _import_ahead() -> None:
-    """Import what loading needs, while the server still decides what to load."""
-    with contextlib.suppress(Exception):  # the error is reported when a model is loaded
-        import core.loading.load_engine  # noqa: F401 - only so that it is loaded
-
-
 def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
     """Load the model; on an error send the reason and return None."""
     try:
         from core.llama.library import log_errors, log_to_stderr
         from core.loading.load_drafts import open_draft_engine
         from core.loading.load_engine import embedder_beside, is_embedder, load_embedder, load_engine
-        from core.machine.bandwidth import BackgroundBandwidth, remembered
+        from core.machine.bandwidth import measure_when_idle, remembered
         from core.machine.host import this_machine
 
         _log.info("Loading %s", command.options.model_path)
@@ -363,7 +358,8 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
         known = remembered(command.cache_folder, this_machine())
         if not model.n_gpu_layers and (known is None or known.is_estimate):
             # The weights are in host memory, whose bandwidth was not measured while the machine was at rest.
-            BackgroundBandwidth(engines.activity, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
+            arguments = (engines.activity, command.cache_folder, partial(setattr, engine.meter, "peak"))
+            threading.Thread(target=measure_when_idle, args=arguments, name="peak-finder", daemon=True).start()
     except SlipstreamError as error:
         outbox.put((EngineState(EnginePhase.FAILED, problem=error.message),))
         return None

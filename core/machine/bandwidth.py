@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -170,50 +169,31 @@ _QUIET_SECONDS = 3.0
 _MEASURE_SECONDS = 0.5
 
 
-class BackgroundBandwidth:
-    """Waits until the engines and the cores are idle, measures once, and keeps the result."""
+def measure_when_idle(
+    activity: Callable[[], int | None],
+    folder: Path,
+    found: Callable[[float], None],
+    *,
+    quiet: float = _QUIET_SECONDS,
+    take: Callable[[], Bandwidth] = lambda: measure(this_machine(), free_memory(), seconds=_MEASURE_SECONDS),
+) -> None:
+    """Wait until the engines and the cores are idle, measure, and keep the bytes per second, which ``found`` gets.
 
-    def __init__(
-        self,
-        activity: Callable[[], int | None],
-        folder: Path,
-        found: Callable[[float], None],
-        *,
-        quiet: float = _QUIET_SECONDS,
-        take: Callable[[], Bandwidth] = lambda: measure(this_machine(), free_memory(), seconds=_MEASURE_SECONDS),
-    ) -> None:
-        """``found`` is called with bytes per second on this object's thread; ``folder`` keeps the result.
-
-        ``activity`` returns a count that grows whenever the engines do something, None while they do.
-        """
-        self._activity = activity
-        self._folder = folder
-        self._found = found
-        self._quiet = quiet
-        self._take = take
-        # Includes this process, since it may be writing a cache to disk or compiling a grammar.
-        self._everybody = OtherPrograms(others_seconds=busy_seconds)
-
-    def start(self) -> None:
-        """Start the thread."""
-        threading.Thread(target=self.run, name="peak-finder", daemon=True).start()
-
-    def run(self) -> None:
-        """Do all of it on this thread."""
-        try:
-            while (bandwidth := self.try_once()) is None:
-                pass
-            self._found(bandwidth.bytes_per_second)
-            remember(self._folder, bandwidth)
-        except (SlipstreamError, MemoryError, OSError) as error:
-            _log.info("The memory bandwidth could not be measured or kept: %s", error)
-
-    def try_once(self) -> Bandwidth | None:
-        """Return an undisturbed measurement, or None."""
-        before = self._activity()
-        self._everybody.busy_cores()
-        time.sleep(self._quiet)
-        if before is None or self._activity() != before or others_are_busy(self._everybody):
-            return None
-        bandwidth = self._take()
-        return bandwidth if self._activity() == before and not bandwidth.is_estimate else None
+    ``activity`` returns a count that grows whenever the engines do something, None while they do.
+    """
+    # Includes this process, since it may be writing a cache to disk or compiling a grammar.
+    everybody = OtherPrograms(others_seconds=busy_seconds)
+    try:
+        while True:
+            before = activity()
+            everybody.busy_cores()
+            time.sleep(quiet)
+            if before is None or activity() != before or others_are_busy(everybody):
+                continue
+            bandwidth = take()
+            if activity() == before and not bandwidth.is_estimate:
+                break
+        found(bandwidth.bytes_per_second)
+        remember(folder, bandwidth)
+    except (SlipstreamError, MemoryError, OSError) as error:
+        _log.info("The memory bandwidth could not be measured or kept: %s", error)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import queue
 import signal
 import struct
 import subprocess
@@ -13,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
 from models.formatting.program import with_our_modules
@@ -106,10 +105,9 @@ _OWN_GROUP = None if sys.platform == "win32" else 0
 _NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 _LOOK_SECONDS = 0.5  # between two looks whether a child is still wanted
 
-_Started = Future[subprocess.Popen[bytes]]
-_orders: queue.SimpleQueue[tuple[_Started, Callable[[], subprocess.Popen[bytes]]]] = queue.SimpleQueue()
-_beginning = threading.Lock()
-_starter: threading.Thread | None = None
+# On Linux, PR_SET_PDEATHSIG watches the *thread* that started a child: the child would be killed when a loader or timer
+# thread ends. So one thread, which lives as long as this process, starts all children.
+_starter = ThreadPoolExecutor(1, "child-starter")
 
 
 def run_module(
@@ -153,15 +151,8 @@ def run_module(
 def start_module(module: str, stderr: IO[bytes] | None = None, pass_fds: tuple[int, ...] = ()) -> ChildProcess:
     """Start ``python -m module`` with a pipe to it; ``stderr`` None drops what it prints. Raises OSError.
 
-    It inherits ``pass_fds``, and takes its end of the pipe with ``own_streams``. On Linux, PR_SET_PDEATHSIG watches the
-    *thread* that started the child: the child would be killed when a loader or timer thread ends. So one thread, which
-    lives as long as this process, starts all children.
+    It inherits ``pass_fds``, and takes its end of the pipe with ``own_streams``.
     """
-    global _starter
-    with _beginning:
-        if _starter is None or not _starter.is_alive():
-            _starter = threading.Thread(target=_start_all, name="child-starter", daemon=True)
-            _starter.start()
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -175,9 +166,7 @@ def start_module(module: str, stderr: IO[bytes] | None = None, pass_fds: tuple[i
             pass_fds=pass_fds,
         )
 
-    started: _Started = Future()
-    _orders.put((started, start))
-    return ChildProcess(started.result())
+    return ChildProcess(_starter.submit(start).result())
 
 
 class ChildProcess:
@@ -229,15 +218,6 @@ def module_command(module: str, *arguments: str) -> list[str]:
 def _environment() -> dict[str, str]:
     """Return the environment of a child; what the user has set overrides WAITING."""
     return {**WAITING, **with_our_modules(os.environ), "GGML_NO_BACKTRACE": "1"}
-
-
-def _start_all() -> None:
-    while True:
-        started, start = _orders.get()
-        try:
-            started.set_result(start())
-        except Exception as error:  # the caller gets the error; this thread must go on
-            started.set_exception(error)
 
 
 def own_streams() -> Pipe:

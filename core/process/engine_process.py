@@ -9,13 +9,11 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from contextlib import nullcontext
 from io import BufferedWriter
 from pathlib import Path
 
 from core.process.child_process import PipeClosed, start_module
-from core.values.errors import llama_error_in
 from core.values.messages import Command
 from models.files.disk import numbered
 from models.formatting.system_error import system_reason
@@ -36,7 +34,7 @@ class EngineProcess:
 
     def __init__(self, log_folder: Path) -> None:
         """Start the process, which imports its modules and waits for ``LoadModel``. Raises OSError."""
-        self.ready_at: float | None = None
+        self.ready_at: float | None = None  # of ``time.monotonic``, once the model was loaded
         self.n_deaths_before = 0  # in a row, whose features it goes without
         with _open_log(log_folder) or nullcontext() as stderr:
             self.log_path = Path(stderr.name) if stderr is not None else None
@@ -70,11 +68,6 @@ class EngineProcess:
         except subprocess.TimeoutExpired:
             _log.warning("The engine process %d does not end", self.child.pid)
 
-    @property
-    def seconds_in_use(self) -> float:
-        """How long the model was loaded; 0 where it never was."""
-        return 0.0 if self.ready_at is None else time.monotonic() - self.ready_at
-
     def close(self) -> None:
         """Close the pipes of a process that has ended."""
         # Wait for the sender first: a closed descriptor is reused by the next file or socket that is opened.
@@ -82,42 +75,28 @@ class EngineProcess:
         self._sender.join()
         self.child.close()
 
-    def wrote(self, words: str) -> bool:
-        """Return whether the process wrote ``words`` into the log; a dump of all stacks may follow them."""
-        return words in self._written()
-
-    def load_error(self) -> str:
-        """Return why llama.cpp could not load the last model, in its own words; "" if it has said nothing."""
-        found = _LOAD_ERROR.findall(self._written())
-        return found[-1].strip() if found else ""
-
-    def last_error(self) -> str:
-        """Return the last error that llama.cpp has logged; "" if it has logged none."""
-        return llama_error_in(self._written())
-
-    def _written(self) -> str:
-        """What the process wrote into the log."""
+    def written(self) -> str:
+        """Return what the process has written into the log, or the end of that."""
         if self.log_path is None:
             return ""
         try:
             with open(self.log_path, "rb") as log:
-                log.seek(self._log_start)
-                return log.read(_MOST_READ).decode("utf-8", "replace")
+                log.seek(max(self._log_start, log.seek(0, os.SEEK_END) - _MOST_READ))
+                return log.read().decode("utf-8", "replace")
         except OSError:
             return ""
 
-    def last_words(self) -> str:
-        """Return the last lines of the log."""
-        if self.log_path is None:
-            return ""
-        try:
-            with open(self.log_path, "rb") as log:
-                log.seek(max(0, log.seek(0, os.SEEK_END) - (16 << 10)))
-                # Before Python's dump of all stacks, which says nothing to a user.
-                lines = log.read().decode("utf-8", "replace").partition("\nFatal Python error")[0].splitlines()
-        except OSError:
-            return ""
-        return "\n".join(line for line in lines[-_LOG_TAIL:] if line.strip())
+
+def load_error_in(log: str) -> str:
+    """Return why llama.cpp could not load the last model, in its own words; "" if it has said nothing."""
+    found = _LOAD_ERROR.findall(log)
+    return str(found[-1]).strip() if found else ""
+
+
+def last_words(log: str) -> str:
+    """Return the last lines before Python's dump of all stacks, which says nothing to a user."""
+    lines = log.partition("\nFatal Python error")[0].splitlines()
+    return "\n".join(line for line in lines[-_LOG_TAIL:] if line.strip())
 
 
 def _open_log(folder: Path) -> BufferedWriter | None:

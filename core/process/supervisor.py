@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from core.process.child_process import PipeClosed
-from core.process.engine_process import EngineProcess
+from core.process.engine_process import EngineProcess, last_words, load_error_in
 from core.values.addresses import LOST_WORKER
 from core.values.engine_options import EngineOptions
-from core.values.errors import EngineUnavailable
+from core.values.errors import EngineUnavailable, llama_error_in
 from core.values.messages import (
     AnyRequest,
     Cancel,
@@ -53,7 +53,7 @@ _KILLED = Sentence("was killed (by the system when memory ran out, or by hand)")
 
 
 class Supervisor:
-    """The server's side of the engine. Every method may be called from any thread.
+    """The server's side of the engine, whose latest ``state`` it has. Every method may be called from any thread.
 
     Each submitted request gets exactly one ``Ended`` through the listener, whatever happens to the process. An engine
     that dies again and again is always started again, after a wait and without the features that may be the cause.
@@ -67,7 +67,7 @@ class Supervisor:
         # Held from the end of a process to the start of the next, so that two never take memory at the same time.
         self._change = threading.Lock()
         self._lock = threading.RLock()
-        self._state = EngineState(EnginePhase.EMPTY)
+        self.state = EngineState(EnginePhase.EMPTY)
         self._options: EngineOptions | None = None
         self._process: EngineProcess | None = None
         # A started process that waits for a model.
@@ -121,11 +121,6 @@ class Supervisor:
         """Stop the engine for good."""
         self._leave(Sentence("Slipstream is closing."))
 
-    @property
-    def state(self) -> EngineState:
-        """The engine's state. Never waits."""
-        return self._state
-
     # -- requests -----------------------------------------------------------------------------------------------
 
     def submit(self, request: AnyRequest) -> None:
@@ -134,14 +129,14 @@ class Supervisor:
             if request.id in self._live or request.id in self._queued:
                 raise ValueError(f"request id {request.id} is in use")
             self._check_suspicion(request)
-            if self._state.phase is EnginePhase.READY and self._process is not None:
+            if self.state.phase is EnginePhase.READY and self._process is not None:
                 self._live[request.id] = request
                 self._process.send(Submit(request))
-            elif self._state.phase in (EnginePhase.LOADING, EnginePhase.RESTARTING):
+            elif self.state.phase in (EnginePhase.LOADING, EnginePhase.RESTARTING):
                 self._queued[request.id] = request
             else:
-                left = self._state.retry_at - time.monotonic() if self._state.phase is EnginePhase.FAILED else None
-                raise EngineUnavailable(self._state.problem or Sentence("No model is loaded."), left)
+                left = self.state.retry_at - time.monotonic() if self.state.phase is EnginePhase.FAILED else None
+                raise EngineUnavailable(self.state.problem or Sentence("No model is loaded."), left)
 
     def cancel(self, request_id: str) -> None:
         """End a request; ids that are unknown or have ended are ignored."""
@@ -168,7 +163,7 @@ class Supervisor:
 
     def _publish(self, state: EngineState) -> None:
         state = replace(state, load=self._load_number, n_deaths=self._n_deaths, left_out=self._left_out())
-        self._state = state
+        self.state = state
         self._tell((state,))
 
     def _start(self) -> None:
@@ -265,13 +260,13 @@ class Supervisor:
     def _hear_state(self, state: EngineState) -> None:
         if state.phase is EnginePhase.FAILED:
             problem = state.problem or Sentence("The model could not be loaded.")
-            said = self._process.load_error() if self._process is not None else ""
+            said = load_error_in(self._process.written()) if self._process is not None else ""
             if said and problem.startswith("llama.cpp could not"):
                 problem = joined((problem, _why_not_loaded(said.rstrip("."))))
             self._fail(problem, self._next_wait())
             return
-        if state.phase is EnginePhase.LOADING and self._state.phase is EnginePhase.RESTARTING:
-            state = replace(state, phase=EnginePhase.RESTARTING, problem=self._state.problem)
+        if state.phase is EnginePhase.LOADING and self.state.phase is EnginePhase.RESTARTING:
+            state = replace(state, phase=EnginePhase.RESTARTING, problem=self.state.problem)
         self._publish(state)
         if state.phase is EnginePhase.READY and self._process is not None:
             assert self._options is not None
@@ -279,7 +274,7 @@ class Supervisor:
             self._options = replace(self._options, must_draft=False)
             self._process.ready_at = time.monotonic()
             if self._n_failures:
-                _later(_HEALTHY_SECONDS, self._recover, self._generation)
+                self._later(_HEALTHY_SECONDS, self._recover)
             waiting, self._queued = self._queued, {}
             self._live.update(waiting)
             for request in waiting.values():
@@ -299,14 +294,14 @@ class Supervisor:
 
     def _bury(self, process: EngineProcess, code: int) -> None:
         """Handle the death of a process: end its requests, and start another process now or later."""
-        cause = _cause_of_death(code, process.last_error())
-        words = process.last_words()
+        log = process.written()
+        cause, words = _cause_of_death(code, llama_error_in(log)), last_words(log)
         name = Path(self._options.model_path).name if self._options is not None else "no model"
         # For a process killed from outside, the last log lines are unrelated to the cause.
         end = f" {process.log_path} ends with:\n{words}" if words and cause != _KILLED else ""
         _log.error("The engine of %s %s.%s", name, cause, end)
         workers = self._options.workers if self._options is not None else ()
-        if workers and process.wrote(LOST_WORKER):
+        if workers and LOST_WORKER in log:
             self._lose(workers)
             return
         ran = [replace(request, id="") for request in self._live.values()]
@@ -348,7 +343,7 @@ class Supervisor:
         self._end_all(Failure(FailureKind.ENGINE_DIED, message, retry_after=wait), queued_too=False)
         self._publish(EngineState(EnginePhase.RESTARTING, problem=problem))
         self._generation += 1
-        _later(wait, self._restart, self._generation)
+        self._later(wait, self._start)
 
     def _keep_unbegun(self) -> None:
         """Let requests that have not begun wait for the next engine, but not if they were there at an earlier death."""
@@ -357,12 +352,23 @@ class Supervisor:
             if request_id not in self._begun and replace(request, id="") not in again:
                 self._queued[request_id] = self._live.pop(request_id)
 
-    def _recover(self, generation: int) -> None:
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call under the lock in so many seconds, unless the engine is another one by then."""
+        generation = self._generation
+
+        def now() -> None:
+            with self._lock:
+                if generation == self._generation:
+                    call()
+
+        timer = threading.Timer(seconds, now)
+        timer.daemon = True
+        timer.start()
+
+    def _recover(self) -> None:
         """Say that the engine can be trusted again."""
-        with self._lock:
-            if generation == self._generation:
-                self._trust()
-                self._publish(self._state)
+        self._trust()
+        self._publish(self.state)
 
     def _trust(self) -> None:
         """Forget earlier failures."""
@@ -395,7 +401,8 @@ class Supervisor:
         """Refuse a request that ran at each of several deaths, until the engine is trusted again."""
         if self._n_deaths < _WITHOUT_SUSPECTS or replace(request, id="") not in self._suspects:
             return
-        worked = self._process.seconds_in_use if self._process is not None else 0.0
+        ready_at = self._process.ready_at if self._process is not None else None
+        worked = time.monotonic() - ready_at if ready_at is not None else 0.0
         raise EngineUnavailable(
             "The engine died {n_deaths} times in a row while this request ran, so it is not run again "
             "before the engine has worked for {healthy_seconds:.0f} s without it. Change the request.",
@@ -403,17 +410,6 @@ class Supervisor:
             n_deaths=self._n_deaths,
             healthy_seconds=_HEALTHY_SECONDS,
         )
-
-    def _restart(self, generation: int) -> None:
-        with self._lock:
-            if generation == self._generation:
-                self._start()
-
-
-def _later(seconds: float, call: Callable[[int], None], generation: int) -> None:
-    timer = threading.Timer(seconds, call, args=(generation,))
-    timer.daemon = True
-    timer.start()
 
 
 def _lost(workers: tuple[str, ...]) -> str:

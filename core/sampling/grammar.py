@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 
 import numpy as np
@@ -46,7 +46,7 @@ class GrammarLost(SlipstreamError):
 class GrammarMatcher:
     """The state of one reply. Owned by the thread that decodes."""
 
-    def __init__(self, matcher: LLMatcher, n_vocab: int, on_lost: Callable[[], None]) -> None:
+    def __init__(self, matcher: LLMatcher, n_vocab: int, on_lost: Callable[[], object]) -> None:
         """Own ``matcher``, at its start; ``on_lost`` is called if it gives up."""
         self._matcher = matcher
         self._n_vocab = n_vocab
@@ -103,25 +103,23 @@ class GrammarCompiler:
         """Do nothing yet: most engines never get a grammar, and reading a large vocabulary takes a second."""
         self._vocab = vocab
         self._tokenizer: LLTokenizer | None = None
-        self._compiled: OrderedDict[Constraint, LLMatcher] = OrderedDict()
-        # Copies of a compiled grammar share lexer states, which have one limit. Where one copy has reached it, the
-        # others would fail too.
-        self._worn: set[Constraint] = set()
+        # The least recently used comes first. Copies of a compiled grammar share lexer states, which have one limit:
+        # where one copy has reached it, the others would fail too, so it goes.
+        self._compiled: dict[Constraint, LLMatcher] = {}
         self._specials: dict[str, int] | None = None  # by their texts, without those that end a reply
         self._lock = threading.Lock()
 
     def matcher(self, constraint: Constraint) -> GrammarMatcher:
         """Return a matcher at its start. Raises BadRequest if no text can match the constraint."""
         with self._lock:
-            if constraint not in self._compiled or constraint in self._worn:
-                self._compiled[constraint] = _on_deep_stack(partial(self._compile, constraint))
-                self._worn.discard(constraint)
-                if len(self._compiled) > _MOST_KEPT:
-                    oldest, _ = self._compiled.popitem(last=False)
-                    self._worn.discard(oldest)
-            self._compiled.move_to_end(constraint)
-            copy = self._compiled[constraint].deep_copy()
-            return GrammarMatcher(copy, self._vocab.n_tokens, partial(self._worn.add, constraint))
+            compiled = self._compiled.pop(constraint, None)
+            if compiled is None:
+                compiled = _on_deep_stack(partial(self._compile, constraint))
+            self._compiled[constraint] = compiled
+            if len(self._compiled) > _MOST_KEPT:
+                self._compiled.pop(next(iter(self._compiled)), None)
+            on_lost = partial(self._compiled.pop, constraint, None)
+            return GrammarMatcher(compiled.deep_copy(), self._vocab.n_tokens, on_lost)
 
     def _compile(self, constraint: Constraint) -> LLMatcher:
         if self._tokenizer is None:
@@ -190,13 +188,13 @@ class GrammarCompiler:
 
 def _on_deep_stack(compile_: Callable[[], LLMatcher]) -> LLMatcher:
     """Return what a function returns, or raise what it raises, from a thread with a stack for deep recursion."""
-    outcome: list[LLMatcher | BaseException] = []
+    outcome: Future[LLMatcher] = Future()
 
     def work() -> None:
         try:
-            outcome.append(compile_())
+            outcome.set_result(compile_())
         except BaseException as error:
-            outcome.append(error)
+            outcome.set_exception(error)
 
     thread = threading.Thread(target=work, name="grammar")
     usual = threading.stack_size(_STACK_BYTES)
@@ -204,10 +202,7 @@ def _on_deep_stack(compile_: Callable[[], LLMatcher]) -> LLMatcher:
         thread.start()
     finally:
         threading.stack_size(usual)
-    thread.join()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
+    return outcome.result()
 
 
 class _Tokenizer:

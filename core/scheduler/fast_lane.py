@@ -37,14 +37,12 @@ _HICCUP = 20.0
 class InterferenceBudget:
     """The time that riders may take from the fast lane.
 
-    Each step adds a share of its time without riders to the balance. Riders are charged the time that they really
-    added. The time without riders is learnt from steps that have none. Rides cheaper than a step's earnings may join
-    every step; costlier ones wait until the balance covers them, and RIDE_INTERVAL steps apart. All times are in
-    seconds; predictions come from the cost model.
+    Each step adds a share of its time without riders, which is learnt from steps that have none, to the balance (in
+    seconds). Riders are charged the time that they really added. Rides cheaper than a step's earnings may join every
+    step; costlier ones wait until the balance covers them.
     """
 
     def __init__(self) -> None:
-        """Start with an empty balance, and trust the predictions."""
         self.balance = 0.0
         self._lone_ratio = 1.0
         self._row_seconds = 0.0
@@ -177,7 +175,6 @@ class PiggybackScheduler:
     """Chooses who rides with the fast lane (``n_rides`` shares so far), and measures what they cost."""
 
     def __init__(self, cost: CostModel) -> None:
-        """``cost`` is the cost model of the engine's context."""
         self.budget = InterferenceBudget()
         self.n_rides = 0
         self._cost = cost

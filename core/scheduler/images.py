@@ -195,7 +195,6 @@ class Encoding:
     """An image being encoded: ``parts`` are (n_rows, n_embd) for each chunk, ``error`` says why there are none."""
 
     def __init__(self, data: bytes) -> None:
-        """``data`` is the image's file."""
         self.data = data
         self.parts: list[npt.NDArray[np.float32]] | None = None
         self.error: SlipstreamError | None = None

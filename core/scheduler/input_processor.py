@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +78,7 @@ class InputProcessor:
         self.vocab = vocab
         self.n_ctx = n_ctx
         self._grammars = GrammarCompiler(vocab)
-        self._shown_of: dict[tuple[str, ...], Mapping[int, bytes]] = {}
+        self._shown = lru_cache(_MOST_FORMS)(vocab.specials_in)
 
     def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
         """Tokenise, unless ``tokens`` are the prompt's, and check. Raises PromptTooLong and BadRequest."""
@@ -97,14 +98,6 @@ class InputProcessor:
             if not is_image(token):
                 sampler.remember(int(token))
         return PreparedRequest(request, tokens, sampler, self._shown(request.markers), images)
-
-    def _shown(self, markers: tuple[str, ...]) -> Mapping[int, bytes]:
-        """Return the special tokens of the markers, with their texts."""
-        if markers not in self._shown_of:
-            if len(self._shown_of) >= _MOST_FORMS:
-                self._shown_of.clear()
-            self._shown_of[markers] = self.vocab.specials_in(markers)
-        return self._shown_of[markers]
 
     def tokenize(self, request: Request) -> npt.NDArray[np.int32]:
         """Return the prompt's tokens. Raises PromptTooLong and BadRequest."""

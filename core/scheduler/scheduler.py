@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import Generic, Protocol, TypeVar
 
 from core.kv_cache.slot_table import SlotTable
 from core.scheduler.sequence import Sequence
@@ -18,60 +19,69 @@ MAX_WAIT_SECONDS = {Lane.FAST: 0.0, Lane.STANDARD: 5.0, Lane.BATCH: 30.0}
 ABOVE_BATCH = (Lane.FAST, Lane.STANDARD)
 
 
-class WaitingQueue:
+class Waiting(Protocol):
+    """A request that waits for its turn since ``waiting_since`` (seconds)."""
+
+    id: str
+    lane: Lane
+    waiting_since: float
+
+
+W = TypeVar("W", bound=Waiting)
+
+
+class WaitingQueue(Generic[W]):
     """The ``size`` waiting requests. The time of each method depends on the number of lanes, not of requests."""
 
     def __init__(self) -> None:
         self.size = 0
         # OrderedDict finds its first entry and removes any entry in constant time.
-        self._queues: dict[Lane, OrderedDict[str, Sequence]] = {lane: OrderedDict() for lane in Lane}
+        self._queues: dict[Lane, OrderedDict[str, W]] = {lane: OrderedDict() for lane in Lane}
         self._served_at = dict.fromkeys(Lane, float("-inf"))
 
-    def __contains__(self, sequence: object) -> bool:
-        return isinstance(sequence, Sequence) and sequence.id in self._queues[sequence.lane]
+    def __contains__(self, request: W) -> bool:
+        return request.id in self._queues[request.lane]
 
     def count(self, lane: Lane) -> int:
         """Return how many wait in a lane."""
         return len(self._queues[lane])
 
-    def append(self, sequence: Sequence) -> None:
+    def append(self, request: W) -> None:
         """Add a request behind those of its lane."""
-        self._queues[sequence.lane][sequence.id] = sequence
+        self._queues[request.lane][request.id] = request
         self.size += 1
 
-    def prepend(self, sequence: Sequence, now: float) -> None:
+    def prepend(self, request: W, now: float) -> None:
         """Put a request that has run before the others of its lane; it waits from ``now`` on."""
-        queue = self._queues[sequence.lane]
-        queue[sequence.id] = sequence
+        queue = self._queues[request.lane]
+        queue[request.id] = request
         self.size += 1
-        queue.move_to_end(sequence.id, last=False)
-        sequence.waiting_since = now
+        queue.move_to_end(request.id, last=False)
+        request.waiting_since = now
 
-    def next(self, lanes: Iterable[Lane] = tuple(Lane), depth: int = 1) -> list[Sequence]:
+    def next(self, lanes: Iterable[Lane] = tuple(Lane), depth: int = 1) -> list[W]:
         """Return the first ``depth`` requests of each of ``lanes``, in the order in which it is their turn."""
         heads = [
-            (max(head.waiting_since, self._served_at[lane]) + MAX_WAIT_SECONDS[lane], lane.rank, place, head)
+            (self.due_at(head), lane.rank, place, head)
             for lane in lanes
             for place, head in enumerate(islice(self._queues[lane].values(), depth))
         ]
         heads.sort(key=lambda head: head[:3])
         return [head for *_, head in heads]
 
-    def remove(self, sequence: Sequence) -> None:
+    def due_at(self, request: W) -> float:
+        """Return until when higher lanes may go before the first request of a lane."""
+        return max(request.waiting_since, self._served_at[request.lane]) + MAX_WAIT_SECONDS[request.lane]
+
+    def remove(self, request: W) -> None:
         """Take a request out of the queue."""
-        del self._queues[sequence.lane][sequence.id]
+        del self._queues[request.lane][request.id]
         self.size -= 1
 
-    def serve(self, sequence: Sequence, now: float) -> None:
+    def serve(self, request: W, now: float) -> None:
         """Remove a request that gets a slot, and record that its lane was served."""
-        self.remove(sequence)
-        self._served_at[sequence.lane] = now
-
-    def clear(self) -> None:
-        """Take out all requests."""
-        for queue in self._queues.values():
-            queue.clear()
-        self.size = 0
+        self.remove(request)
+        self._served_at[request.lane] = now
 
 
 # A request that was preempted, or got a slot only after a long wait, keeps its next slot for at least this many
@@ -90,7 +100,7 @@ class Scheduler:
 
     def __init__(self, slots: SlotTable) -> None:
         self.slots = slots
-        self.waiting = WaitingQueue()
+        self.waiting: WaitingQueue[Sequence] = WaitingQueue()
         self.running: list[Sequence] = []
         self._by_id: dict[str, Sequence] = {}
         self._is_short_of_memory = False
@@ -104,6 +114,9 @@ class Scheduler:
     def __contains__(self, request_id: object) -> bool:
         return request_id in self._by_id
 
+    def __iter__(self) -> Iterator[Sequence]:
+        return iter(self._by_id.values())
+
     def __getitem__(self, request_id: str) -> Sequence:
         return self._by_id[request_id]
 
@@ -115,7 +128,7 @@ class Scheduler:
     @property
     def is_full(self) -> bool:
         """True if no request can join."""
-        return not self.slots.has_free or (self._is_short_of_memory and bool(self.running))
+        return not any(slot.is_free for slot in self.slots.slots) or (self._is_short_of_memory and bool(self.running))
 
     def admit(self, now: float) -> Iterator[Sequence]:
         """Yield each request that gets a slot: free ones first, then higher lanes take those of batch requests."""
@@ -160,14 +173,6 @@ class Scheduler:
         self._empty(sequence)
         self._put_back(sequence, now)
         self._is_short_of_memory = True
-
-    def clear(self) -> list[Sequence]:
-        """Remove all requests and return them."""
-        requests = list(self._by_id.values())
-        self._by_id.clear()
-        self.waiting.clear()
-        self.running.clear()
-        return requests
 
     def use_lora(self, scales: tuple[float, ...]) -> None:
         """Compute with these scales from now on, and drop all cached texts, which were computed with others."""

@@ -10,7 +10,7 @@ from core.kv_cache.slot import TokenBuffer
 from core.values.messages import PromptRead
 
 if TYPE_CHECKING:
-    from core.kv_cache.prefix_tree import Divergence
+    from core.kv_cache.prefix_tree import TokenIds
     from core.kv_cache.slot import PlacementWait, Slot
     from core.scheduler.images import Encoding, ImageRows
     from core.scheduler.input_processor import PreparedRequest
@@ -161,7 +161,7 @@ class Sequence:
         self.shown = prepared.shown
         self.text = TextStream(request.stop)
         self.hold: PlacementWait | None = None
-        self.divergence: Divergence | None = None
+        self.divergence: tuple[int, TokenIds, TokenIds] | None = None
         self.cache_miss: CacheMiss | None = None
         self.was_started = False
         self.n_unreported = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence as Series
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.proposer import CostlyProposer, DraftChain, Proposer, SequenceAcceptance
@@ -153,23 +152,11 @@ class Rest:
     n_steps: int = 0
     seconds: float = 0.0
 
-    def go_on(self, n_texts: int) -> bool:
-        """Make the next step one of it; False if it is over, or is for another number of texts."""
-        self.is_now = self.n_left > 0 and n_texts == self.n_texts  # a step that failed was never counted
-        self.n_left -= self.is_now
-        return self.is_now
-
     def count(self, seconds: float) -> None:
         """Count the present step of it."""
         self.is_now = False
         self.n_steps += 1
         self.seconds += seconds
-
-    def take(self) -> tuple[int, float]:
-        """Return the steps that it has had and their seconds, and count anew."""
-        taken = self.n_steps, self.seconds
-        self.n_steps, self.seconds = 0, 0.0
-        return taken
 
 
 @dataclass(slots=True)
@@ -194,10 +181,9 @@ class OwnTime:
 class DraftState:
     """What speculation knows of one sequence; ``records`` are by proposer.
 
-    ``speedup`` is the latest speed of its text relative to plain decoding. In a story that comes three times as fast,
-    a second is worth three times as many tokens as in code of which little can be guessed. Free drafts (n-grams) and
-    paid proposers back off separately; in the last ``n_rested`` steps neither was considered. ``drafted_by`` names the
-    last proposer. A draft of n-grams may have ``ngram_limit`` tokens.
+    ``speedup`` is the latest speed of its text relative to plain decoding. Free drafts (n-grams) and paid proposers
+    back off separately; in the last ``n_rested`` steps neither was considered. ``drafted_by`` names the last proposer.
+    A draft of n-grams may have ``ngram_limit`` tokens.
     """
 
     records: dict[str, ProposerRecord]
@@ -238,14 +224,6 @@ class DraftState:
         self._plain = self._plain * kept + plain
         self._spent = self._spent * kept + spent
         self.speedup = max(1.0, self._plain / self._spent)
-
-
-class DraftingTime(NamedTuple):
-    """Seconds that a proposer took for a text."""
-
-    state: DraftState
-    proposer: str
-    seconds: float
 
 
 class DraftStates:

@@ -17,7 +17,7 @@ from core.speculation.draft_length import (
     round_value,
     with_time_saved,
 )
-from core.speculation.draft_state import DraftingTime, DraftStates, OwnTime
+from core.speculation.draft_state import DraftStates, OwnTime
 from core.speculation.proposers.free_proposers import GrammarProposer, NgramProposer
 from core.speculation.proposers.proposer import CostlyProposer, DraftChain, DraftFailed, Proposer
 from core.values.engine_options import MAX_DRAFT_DEPTH
@@ -33,9 +33,9 @@ _TOKENS_PER_STEP = 3.0
 class DraftGrowth:
     """Asks proposers for tokens and appends them to drafts.
 
-    ``spent`` is the time of paid proposers since it was last set to 0 (seconds), and ``times`` that of each for each
-    text. ``reading_seconds`` is the time in the step for reading texts of which they have read little. A free draft
-    stops growing when its chance is below ``least_reach``; others grow while another round promises a gain.
+    ``spent`` is the time of paid proposers since it was last set to 0 (seconds), and ``times`` has that of each, by
+    name, for each text. ``reading_seconds`` is the time in the step for reading texts of which they have read little. A
+    free draft stops growing when its chance is below ``least_reach``; others grow while another round promises a gain.
     ``round_overhead`` is the time of a round beyond its proposer's prediction, ``decision`` that of finding for a text
     that nothing pays: a draft must be worth that too, since without it the next decisions are left out.
     """
@@ -56,7 +56,7 @@ class DraftGrowth:
         ``states`` record a proposer's failures.
         """
         self.spent = self.reading_seconds = self.least_reach = 0.0
-        self.times: list[DraftingTime] = []
+        self.times: list[tuple[str, float]] = []
         self._states = states
         self._n_ctx = n_ctx
         self._most = most
@@ -193,7 +193,7 @@ class DraftGrowth:
             if pays_later and not failed:
                 state.records[proposer.name].debt += part
             else:
-                self.times.append(DraftingTime(state, proposer.name, part))
+                self.times.append((proposer.name, part))
         return failed.keys()
 
     def catch_up(self, proposer: CostlyProposer, sequence: Sequence, *, pays_later: bool = False) -> bool:
@@ -222,7 +222,7 @@ class DraftGrowth:
             if record.debt:
                 paid = record.debt * min(1.0, n_new / max(self._n_to_come(sequence), 1.0))
                 record.debt -= paid
-                self.times.append(DraftingTime(state, name, paid))
+                self.times.append((name, paid))
 
     # -- by a token ---------------------------------------------------------------------------------------------
 
@@ -274,7 +274,6 @@ class ProposerChoice:
         growth: DraftGrowth,
         states: DraftStates,
     ) -> None:
-        """``growth`` lets the drafts grow."""
         self._ngram = ngram
         self._grammar = grammar
         self._paid = tuple(paid)

@@ -79,7 +79,9 @@ class Speculator:
         self._ngram = ngram
         grammar = GrammarProposer()
         self.proposers: tuple[Proposer, ...] = (grammar, *((ngram,) if ngram is not None else ()), *paid)
+        # Those that read the target's hidden states after each step.
         self._observers = tuple(proposer for proposer in self.paid if isinstance(proposer, HiddenStateProposer))
+        self.has_heads = bool(self._observers)
         # None if taking back rejected drafts is free.
         self._checkpoints = memory if memory.replays else None
         self._clock = clock
@@ -109,11 +111,6 @@ class Speculator:
         self._search = OwnTime()
 
     @property
-    def has_heads(self) -> bool:
-        """True where proposers read the target's hidden states after each step."""
-        return bool(self._observers)
-
-    @property
     def draft_model(self) -> DraftModelProposer | None:
         """The small model among the proposers, where there is one."""
         return next((proposer for proposer in self.paid if isinstance(proposer, DraftModelProposer)), None)
@@ -123,7 +120,10 @@ class Speculator:
     def rest(self, decoding: list[Sequence]) -> bool:
         """Count the next step as one of the present rest, in place of ``propose``; False if there is no rest."""
         # After a step the processor's caches hold only weights, so touching anything else takes time.
-        return self._rest.go_on(len(decoding))
+        rest = self._rest
+        rest.is_now = rest.n_left > 0 and len(decoding) == rest.n_texts  # a step that failed was never counted
+        rest.n_left -= rest.is_now
+        return rest.is_now
 
     def propose(self, decoding: list[Sequence], step: StepCapacity) -> dict[str, tuple[int, ...]]:
         """Return the drafts to verify in the next ``step``, by request id; none is a normal answer."""
@@ -281,12 +281,13 @@ class Speculator:
 
     def _settle_rest(self) -> None:
         """Learn from the steps of a rest: each of them gave each text one token."""
-        n_steps, seconds = self._rest.take()
-        if n_steps:
-            self.budget.add_elapsed(seconds)
+        rest = self._rest
+        if rest.n_steps:
+            self.budget.add_elapsed(rest.seconds)
             for state in self._states.by_id.values():
-                state.n_verified += n_steps
-                state.n_rested += n_steps
+                state.n_verified += rest.n_steps
+                state.n_rested += rest.n_steps
+            rest.n_steps, rest.seconds = 0, 0.0
 
     def learn(self, evaluated: Series[Evaluated], times: StepTimes | None) -> None:
         """Learn from a step, before its sequences are forgotten; ``times`` None: it read prompts too."""
@@ -375,7 +376,7 @@ class Speculator:
         # The seconds beyond a plain step went to rows of drafts, replayed rows, taking drafts back, and committing.
         beyond = min(times.decode, HICCUP * plain_step) - plain_step + way_back + committing
         # Deciding took time too. If nothing was drafted, it is charged to the proposers that were asked in vain.
-        deciding = max(self._seconds - sum([time.seconds for time in growth.times]), 0.0)
+        deciding = max(self._seconds - sum([seconds for _, seconds in growth.times]), 0.0)
         in_vain = deciding / len(growth.times) if growth.spent and growth.times and not n_rows else 0.0
         for state, n_new, n_drafted in outcomes:
             state.settle_backoff(plain_step)
@@ -384,7 +385,7 @@ class Speculator:
                 self.budget.book(state.drafted_by, won - deciding * n_drafted / max(n_rows, 1))
             if spent > 0.0:
                 state.learn_speed(n_new, plain_step, spent)
-        for _, proposer, seconds in growth.times:
+        for proposer, seconds in growth.times:
             self.budget.book(proposer, -min(seconds + in_vain, HICCUP * plain_step))
 
     def learn_commit(self, seconds: float, n_new: int, n_sequences: int) -> None:

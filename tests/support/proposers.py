@@ -63,7 +63,7 @@ def replace_speculator(engine: Engine, speculator: Speculator) -> None:
     """Let ``speculator`` draft for an engine from now on."""
     if engine.speculator is not None:
         engine.speculator.close()
-    engine.speculator = engine.drafting.speculator = engine.finisher.speculator = speculator
+    engine.speculator = engine.finisher.speculator = speculator
 
 
 def use_proposer(engine: Engine, proposer: Any, depth: int | None = None) -> Speculator:

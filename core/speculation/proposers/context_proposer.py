@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from collections.abc import Sequence as Series
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +116,6 @@ class ContextProposer(CostlyProposer):
             held.truncate(0)
 
     def _drop(self, slot: int) -> None:
-        """Drop the text of a slot."""
         self._context.remove(slot, 0)
         self._held[slot].truncate(0)
 
@@ -154,7 +153,9 @@ class ContextProposer(CostlyProposer):
             self._drop(slot.id)
             status = self._context.decode(batch)
         if status is not DecodeStatus.OK:
-            self._fail(sequences)
+            for sequence in sequences:
+                self._drop(sequence.slot.id)  # with the cells that the failed decode took
+            raise DraftFailed(sequences)
         if n_cells is not None:
             self._bytes_read += self.reads.step(batch.n_tokens, n_cells, len(sequences))
 
@@ -162,12 +163,6 @@ class ContextProposer(CostlyProposer):
         """Return the least recently used slot whose request has ended; reused slots come last."""
         idle = [slot for slot, tenancy in self._tenancies.values() if slot.is_free or slot.n_tenants != tenancy]
         return min(idle, key=lambda slot: (not slot.is_free, slot.last_used), default=None)
-
-    def _fail(self, sequences: Series[Sequence]) -> NoReturn:
-        """Drop the texts of these slots after a failed decode, which also frees their cells."""
-        for sequence in sequences:
-            self._drop(sequence.slot.id)
-        raise DraftFailed(sequences)
 
     def _compare(self, sequence: Sequence, position: int, guess: ProposedToken | None) -> bool:
         """Record whether a guess equals the token at a position, and return it."""

@@ -15,7 +15,7 @@ import numpy as np
 from core.cost.calibration import MeasuredContext
 from core.llama import heads
 from core.llama.context import Batch, Context, DecodeStatus, EmbeddingBatch
-from core.llama.heads import LayerInputs, StateBatch, StateRows
+from core.llama.heads import StateBatch, StateRows
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.context_proposer import HiddenStateProposer, UnreadSpan
@@ -141,7 +141,6 @@ class AutoregressiveHead(HiddenStateProposer):
         self._held[span.slot].extend(tokens)
 
     def _add_drafted(self, chain: DraftChain) -> None:
-        """Add the row of the head's own drafted token."""
         slot = chain.sequence.slot
         row = self._batch.n_tokens
         self._batch.add(chain.tokens[-1], chain.position - 1 + self._shift, slot.id)
@@ -202,11 +201,11 @@ class Eagle3Proposer(AutoregressiveHead):
 
     name = "eagle3"
 
-    def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int) -> None:
-        """Take over ``model`` and ``own``; ``target_width`` as for ``LayerInputs``."""
+    def __init__(self, model: Model, own: MeasuredContext, target: Context, width: int) -> None:
+        """Take over ``model`` and ``own``; ``width`` as for ``layer_inputs``."""
         self.model = model
-        inputs = LayerInputs(model, target, target_width)
-        super().__init__(own, target, inputs.rows, -1, heads.embedding_width(model))
+        inputs = heads.layer_inputs(model, target, width)
+        super().__init__(own, target, inputs, -1, heads.embedding_width(model))
         # The encoder's rows at a time, each of which is an output.
         self._n_encoded = min(own.context.n_outputs, own.context.n_ubatch)
 
@@ -234,11 +233,10 @@ class DFlashProposer(HiddenStateProposer):
 
     name = "dflash"
 
-    def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int, n_block: int) -> None:
-        """Take over ``model`` and ``own``; a block has ``n_block`` outputs; ``target_width`` as for ``LayerInputs``."""
+    def __init__(self, model: Model, own: MeasuredContext, target: Context, width: int, n_block: int) -> None:
+        """Take over ``model`` and ``own``; a block has ``n_block`` outputs; ``width`` as for ``layer_inputs``."""
         self.model = model
-        inputs = LayerInputs(model, target, target_width)
-        super().__init__(own, target, inputs.rows)
+        super().__init__(own, target, heads.layer_inputs(model, target, width))
         self._n_block = n_block
         self._mask = heads.mask_token(model)
         self._batch = Batch(own.context.n_outputs)

@@ -153,7 +153,8 @@ class DraftFailed(Exception):
         self.sequences = tuple(sequences)
 
 
-class Evaluated(NamedTuple):
+@dataclass(slots=True)
+class Evaluated:
     """The rows of a sequence that the target evaluated in a step: ``n_rows`` from position ``start`` on, and a draft.
 
     ``choices`` are the target's own tokens after the last of the rows: the first ``n_accepted`` of them were drafted.
@@ -164,7 +165,7 @@ class Evaluated(NamedTuple):
     start: int
     n_rows: int
     draft: tuple[int, ...] = ()
-    choices: Series[int] = ()
+    choices: list[int] = field(default_factory=list)
     n_accepted: int = 0
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from core.engine.engine import Engine
+from core.llama.context import LoraAdapters
 from core.llama.library import silence_log
-from core.llama.model import LoraAdapters
 from core.loading.load_engine import load_engine
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed

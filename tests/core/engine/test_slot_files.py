@@ -33,7 +33,7 @@ def ask(engine: Engine, action: SlotAction, slot: int, path: Path | str = "") ->
     *answers, ended = until(files.step)
     check_slots(engine.slots)
     assert isinstance(ended, Ended)
-    assert not files.is_busy
+    assert not files.n_open
     if ended.failure is not None:
         assert not answers
         return ended.failure

@@ -203,7 +203,7 @@ def test_a_full_disk_is_told_once_and_left_alone(
         n_tries += 1
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(disk_cache, "write_all", full)
+    monkeypatch.setattr(disk_cache.os, "replace", full)
     with caplog.at_level(logging.WARNING), open_on(tmp_path) as engine:
         for seed in range(3):
             ask(engine, words(100, seed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.llama.build import HUGE_PAGES, features
-from core.llama.library import AllocationLog, listening
+from core.llama.library import listening
 from core.llama.model import Model
 from core.loading.contexts import open_context
 from core.loading.memory_fit import ALL_LAYERS, LoadPlan, context_size, fit, why_so
@@ -187,7 +188,7 @@ def path_of(name: str) -> Path:
     return cached(recipe) if recipe is not None else EMBER
 
 
-def needs(facts: ModelFacts, options: EngineOptions) -> tuple[MemoryNeed, MemoryNeed, AllocationLog]:
+def needs(facts: ModelFacts, options: EngineOptions) -> tuple[MemoryNeed, MemoryNeed, Counter[str]]:
     """Return what a dry run says, what is estimated, and what a load allocates."""
     return dry_run(options), need_of(facts, options, context_size(facts, options).n_cells), load(options)
 
@@ -197,9 +198,9 @@ def test_estimate_dry_run_and_allocation_agree(name):
     options = EngineOptions(str(path_of(name)), n_ctx=1024, n_slots=4)
     facts = read_model(Path(options.model_path))
     tried, estimated, allocated = needs(facts, options)
-    assert tried.kv_cache == pytest.approx(allocated.of("KV"), abs=ROUNDING)
-    assert tried.compute == pytest.approx(allocated.of("compute") + output_bytes(facts.n_vocab, options), abs=ROUNDING)
-    assert tried.weights == pytest.approx(allocated.of("model"), abs=ROUNDING)
+    assert tried.kv_cache == pytest.approx(allocated["KV"], abs=ROUNDING)
+    assert tried.compute == pytest.approx(allocated["compute"] + output_bytes(facts.n_vocab, options), abs=ROUNDING)
+    assert tried.weights == pytest.approx(allocated["model"], abs=ROUNDING)
     assert estimated.kv_cache == pytest.approx(tried.kv_cache, abs=ROUNDING)
     assert estimated.compute == pytest.approx(tried.compute, rel=0.15)
     assert estimated.total == pytest.approx(tried.total, rel=0.05)
@@ -209,13 +210,13 @@ def test_what_windows_cut_off_takes_no_memory(tmp_path):
     options = EngineOptions(str(recurrent_factory.gemma3(tmp_path / "window.gguf", 32)), n_ctx=1024, n_slots=4)
     facts = read_model(Path(options.model_path))
     tried, estimated, allocated = needs(facts, options)
-    assert tried.kv_cache == pytest.approx(allocated.of("KV"), abs=ROUNDING)
+    assert tried.kv_cache == pytest.approx(allocated["KV"], abs=ROUNDING)
     assert estimated.kv_cache == pytest.approx(tried.kv_cache, abs=ROUNDING)
     # One layer keeps 4,096 tokens, and three keep 4 windows and the rows of a step.
     assert estimated.kv_cache == pytest.approx((4096 + 3 * 768) * facts.kv_bytes_per_token() / 4, rel=0.01)
 
 
-def load(options: EngineOptions) -> AllocationLog:
+def load(options: EngineOptions) -> Counter[str]:
     facts = read_model(Path(options.model_path))
     with listening() as allocated:
         # Without a map of the file, what is allocated for weights is what they take.

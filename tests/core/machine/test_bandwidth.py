@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +18,11 @@ import pytest
 from core.loading.worker import EventSender, _load
 from core.machine import bandwidth
 from core.machine.bandwidth import (
-    BackgroundBandwidth,
     Bandwidth,
     MeasuringStopped,
     TooLittleMemory,
     measure,
+    measure_when_idle,
     read_pass,
     remember,
     remembered,
@@ -54,7 +55,7 @@ def quiet_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_quiet_engine_is_measured_once_and_the_result_is_kept(tmp_path: Path) -> None:
     found: list[float] = []
-    BackgroundBandwidth(Engine().activity, tmp_path, found.append, quiet=0.0, take=lambda: MEASURED).run()
+    measure_when_idle(Engine().activity, tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)
     assert found == [12e9]
     assert remembered(tmp_path, MACHINE) == MEASURED
 
@@ -68,21 +69,13 @@ def test_a_measurement_that_was_disturbed_is_made_again(tmp_path: Path) -> None:
         engine.n_steps += n_taken < 3
         return MEASURED
 
-    BackgroundBandwidth(engine.activity, tmp_path, found.append, quiet=0.0, take=take).run()
+    measure_when_idle(engine.activity, tmp_path, found.append, quiet=0.0, take=take)
     assert (n_taken, found) == (3, [12e9])
 
 
 def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched: list[Callable[[], int | None]] = []
-
-    class NotedFinder:
-        def __init__(self, activity: Callable[[], int | None], *rest: object) -> None:
-            watched.append(activity)
-
-        def start(self) -> None:
-            pass
-
-    monkeypatch.setattr("core.machine.bandwidth.BackgroundBandwidth", NotedFinder)
+    watched: queue.SimpleQueue[Callable[[], int | None]] = queue.SimpleQueue()
+    monkeypatch.setattr("core.machine.bandwidth.measure_when_idle", lambda activity, *rest: watched.put(activity))
     measured.give(tmp_path)
     here = this_machine()
     remember(tmp_path, replace(SLOW, cpu=here.cpu, ram=here.ram))  # which is to be measured again
@@ -91,7 +84,7 @@ def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkey
     options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(EMBER_DRAFT))
     engines = _load(LoadModel(options, tmp_path), cast("EventSender", outbox))
     assert engines is not None
-    (seen,) = watched
+    seen = watched.get(timeout=60)
     request = Request("spark", FOX, 4, by_draft=True)
     counts = [seen() or 0]
     prepared = engines.prepare(request)
@@ -108,7 +101,9 @@ def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkey
 def test_nothing_is_measured_while_the_engine_works(tmp_path: Path) -> None:
     engine, found = Engine(), threading.Event()
     engine.is_idle = False
-    BackgroundBandwidth(engine.activity, tmp_path, lambda rate: found.set(), quiet=0.01, take=lambda: MEASURED).start()
+    arguments = (engine.activity, tmp_path, lambda rate: found.set())
+    options = {"quiet": 0.01, "take": lambda: MEASURED}
+    threading.Thread(target=measure_when_idle, args=arguments, kwargs=options, daemon=True).start()
     assert not found.wait(0.1)
     engine.is_idle = True
     assert found.wait(60)
@@ -118,7 +113,7 @@ def test_what_others_disturb_is_made_again(tmp_path: Path, monkeypatch: pytest.M
     is_busy, taken = [True, False, False], [SLOW, MEASURED]
     monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda others: is_busy.pop(0))
     found: list[float] = []
-    BackgroundBandwidth(Engine().activity, tmp_path, found.append, quiet=0.0, take=lambda: taken.pop(0)).run()
+    measure_when_idle(Engine().activity, tmp_path, found.append, quiet=0.0, take=lambda: taken.pop(0))
     assert (found, is_busy, taken) == ([12e9], [], [])
 
 
@@ -137,12 +132,17 @@ def test_what_is_measured_beside_busy_programs_is_an_estimate_that_better_ones_r
 
 def test_this_process_must_be_at_rest_before_it_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.machine.bandwidth.others_are_busy", others_are_busy)
-    n_taken, is_over = 0, threading.Event()
+    n_taken, is_over, counts = 0, threading.Event(), [0, 0]
 
     def take() -> Bandwidth:
         nonlocal n_taken
         n_taken += 1
         return MEASURED
+
+    def activity() -> int:
+        if not counts:
+            raise OSError("one look is enough")
+        return counts.pop()
 
     def work() -> None:
         while not is_over.is_set():
@@ -151,8 +151,7 @@ def test_this_process_must_be_at_rest_before_it_measures(tmp_path: Path, monkeyp
     busy = threading.Thread(target=work)
     busy.start()
     try:
-        finder = BackgroundBandwidth(Engine().activity, tmp_path, lambda rate: None, quiet=0.3, take=take)
-        assert finder.try_once() is None
+        measure_when_idle(activity, tmp_path, lambda rate: None, quiet=0.3, take=take)
     finally:
         is_over.set()
         busy.join()
@@ -164,7 +163,7 @@ def test_too_little_memory_only_leaves_the_peak_unknown(tmp_path: Path) -> None:
         raise TooLittleMemory("Only 1 MB is free.")
 
     found: list[float] = []
-    BackgroundBandwidth(Engine().activity, tmp_path, found.append, quiet=0.0, take=take).run()
+    measure_when_idle(Engine().activity, tmp_path, found.append, quiet=0.0, take=take)
     assert found == []
 
 
