@@ -7685,6 +7685,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/templates/chat_template.py" />
+      <source>it took more than {seconds:g} seconds</source>
+      <translation>sie brauchte mehr als {seconds:g} Sekunden</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/templates/chat_template.py" />
       <source>This model does not support tools: its template has no place for them.</source>
       <translation>Dieses Modell unterstützt keine Werkzeuge: Seine Vorlage hat keinen Platz dafür.</translation>
     </message>
@@ -7702,11 +7707,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/server/templates/chat_template.py" />
       <source>it gave an empty prompt</source>
       <translation>sie ergab einen leeren Prompt</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/templates/chat_template.py" />
-      <source>it took more than {seconds:g} seconds</source>
-      <translation>sie brauchte mehr als {seconds:g} Sekunden</translation>
     </message>
     <message>
       <location filename="../../app/server/templates/chat_template.py" />
@@ -7759,6 +7759,11 @@ Klicke für mehr.</translation>
       <translation>Mit diesem Modell ist kein kleines Modell verbunden, das allein antworten kann.</translation>
     </message>
     <message>
+      <location filename="../../core/engine/image_steps.py" />
+      <source>The projector made other rows of the image than it had announced.</source>
+      <translation>Der Projektor hat aus dem Bild andere Zeilen gemacht als angekündigt.</translation>
+    </message>
+    <message>
       <location filename="../../core/engine/model_runner.py" />
       <source>The KV cache is full: {n_tokens} tokens do not fit. Load the model with more cells.</source>
       <translation>Der KV-Cache ist voll: {n_tokens} Token passen nicht hinein. Lade das Modell mit mehr Zellen.</translation>
@@ -7767,11 +7772,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/engine/model_runner.py" />
       <source>The engine made an invalid batch. This is a bug in Slipstream.</source>
       <translation>Die Engine hat einen ungültigen Stapel gebildet. Das ist ein Fehler in Slipstream.</translation>
-    </message>
-    <message>
-      <location filename="../../core/engine/step_inputs.py" />
-      <source>The projector made other rows of the image than it had announced.</source>
-      <translation>Der Projektor hat aus dem Bild andere Zeilen gemacht als angekündigt.</translation>
     </message>
     <message>
       <location filename="../../core/llama/build.py" />
@@ -7802,6 +7802,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/llama/context.py" />
       <source>llama.cpp could not make a context for embeddings of {n_tokens:,} tokens.</source>
       <translation>llama.cpp konnte keinen Kontext für Vektoren von {n_tokens:,} Token anlegen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/context.py" />
+      <source>llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.</source>
+      <translation>llama.cpp konnte den LoRA-Adapter {path} nicht laden: Es muss eine GGUF-Datei für dieses Modell sein.</translation>
     </message>
     <message>
       <location filename="../../core/llama/devices.py" />
@@ -7857,11 +7862,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/llama/model.py" />
       <source>llama.cpp could not load {path}.</source>
       <translation>llama.cpp konnte {path} nicht laden.</translation>
-    </message>
-    <message>
-      <location filename="../../core/llama/model.py" />
-      <source>llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.</source>
-      <translation>llama.cpp konnte den LoRA-Adapter {path} nicht laden: Es muss eine GGUF-Datei für dieses Modell sein.</translation>
     </message>
     <message>
       <location filename="../../core/llama/projector.py" />
