@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.engine.step_inputs import ImageSteps
+from core.engine.image_steps import ImageSteps
 from core.scheduler.images import Encoding, ImageRows
 from core.values.errors import BadRequest
 
