@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -316,11 +315,11 @@ def cases_inside(_: RunningServer) -> Iterator[Case]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("made", "least"), [(cases, 3_000), (cases_inside, 2_000)])
+@pytest.mark.parametrize(("made", "least"), [(cases, 5_000), (cases_inside, 3_000)])
 def test_no_value_of_a_field_or_inside_one_breaks_a_route(
     server: RunningServer, made: Callable[[RunningServer], Iterator[Case]], least: int
 ) -> None:
-    every = list(made(server))[random.randrange(2) :: 2]  # another half in another run
+    every = list(made(server))
     assert len(every) > least
     assert problems(server, every) == []
     assert not any(slot["is_processing"] for slot in server.http.get("/slots").json())
