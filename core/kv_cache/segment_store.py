@@ -242,10 +242,11 @@ class SegmentStore:
         """Keep a segment's bytes in RAM; False if the limit does not allow it."""
         if segment.n_bytes > self.ram_limit:
             return False
+        segment.blob = blob  # what goes from RAM to the disk may drive this segment from there
         while self.n_ram_bytes + segment.n_bytes > self.ram_limit:
             if not self._free_ram():
+                segment.blob = None
                 return False
-        segment.blob = blob
         self.n_ram_bytes += segment.n_bytes
         self._in_ram.touch(segment, segment.worth)
         if self._disk is not None and not segment.is_on_disk and not segment.is_pending:
@@ -413,8 +414,9 @@ class SegmentStore:
         segment = self._segments.get(name)
         if segment is None:
             return
-        if blob is not None and segment.blob is None:
-            self._to_ram(segment, blob)
+        if blob is not None and segment.blob is None and not self._to_ram(segment, blob) and not segment.is_readable:
+            self._drop(segment)
+            return
         self._tell(segment, blob)
         if blob is None:
             self._lost(name)

@@ -83,6 +83,23 @@ def test_what_is_computed_again_while_the_disk_is_read_keeps_what_goes_on_from_i
     assert len(list(written.rglob("*.kv"))) == 3
 
 
+def test_what_is_read_stays_where_making_room_for_it_empties_the_disk(tmp_path: Path) -> None:
+    disk = DiskTier(SegmentFolder(tmp_path / FOLDER, KEY, 2 * 64))
+    store = SegmentStore(PrefixTree(), ram_limit=64, disk=disk)
+    first, second, third = (text(32, seed) for seed in range(3))
+    for one in (first, second):
+        keep(store, one)
+        settle(store)
+    keep(store, third)  # in RAM alone: the others fill the disk
+    (link,) = store.chain(store.tree.match(first), 0)
+    store.read(link.segment)
+    while store.is_writing:
+        store.wait(0.01)
+    check_store(store)
+    assert store.chain(store.tree.match(first), 0) == [link]
+    store.close()
+
+
 class CountingTree(PrefixTree):
     """Counts the tokens that are put in."""
 
