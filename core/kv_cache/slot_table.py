@@ -437,6 +437,8 @@ class SlotTable:
         self._is_at_work = False
         self.store.defer_writes(False)
         self.store.poll()
+        if not self.store.ram_limit and self.store.is_writing:
+            return False  # a busy disk takes nothing more, and there is nothing else to keep it in
         for slot in sorted(self.slots, key=lambda one: -one.last_used):
             if not slot.is_free or slot.was_saved:
                 continue

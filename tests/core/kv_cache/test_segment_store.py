@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import tracemalloc
 from pathlib import Path
@@ -92,7 +93,7 @@ def test_what_is_read_stays_where_making_room_for_it_empties_the_disk(tmp_path: 
         settle(store)
     keep(store, third)  # in RAM alone: the others fill the disk
     (link,) = store.chain(store.tree.match(first), 0)
-    store.read(link.segment)
+    store.read([link.segment], math.inf, time.monotonic)
     while store.is_writing:
         store.wait(0.01)
     check_store(store)
