@@ -66,13 +66,16 @@ def assert_is_mirrored(widget: QWidget, *colours: str) -> None:
 def test_gauges_and_bars_begin_where_lines_begin(qtbot) -> None:
     gauge = Gauge("Speed", faces.GaugeFace("888", "tok/s"))
     gauge.show_face(faces.speed(Snapshot(is_idle=False, decode_rate=20.0), 80.0), is_idle=False)
-    context = ContextBar()
+    host = QWidget()
+    qtbot.addWidget(host)
+    context = ContextBar(host)
     context.show_use(ContextUse(n_used=300, n_draft=0, n_ctx=1_000))
     times = PhaseBar()
     times.show_phases((Phase("Prompt", 20.0, "selection"), Phase("Written", 80.0, "accent")))
     memory = StackedBar("Memory")
     memory.show_parts((BarPart("Weights", 3.0, "3 GB", "accent"), BarPart("Free", 7.0, "7 GB", "pressed")))
     depths = BarList("Depths")
+    depths.setParent(host)
     depths.show_bars((Bar("Token 1", 0.3, "30% of 40"),))
     for widget, colour in (
         (gauge, LIGHT.accent),

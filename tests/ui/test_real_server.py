@@ -63,7 +63,9 @@ def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, 
 def _gauges_hold_the_reply(qtbot, window: MainWindow, timings: Timings) -> None:
     bar = window.speed_bar
     qtbot.waitUntil(lambda: bar.when.text() == LAST_REPLY)
-    assert bar.speed.accessibleDescription() == f"{rate(timings.decode_per_second)} tok/s"
+    # The engine's snapshot and the reply's timings round on their own.
+    near = {f"{rate(timings.decode_per_second + off)} tok/s" for off in (-0.5, 0.0, 0.5)}
+    assert bar.speed.accessibleDescription() in near
     assert bar.requests.face.value == "0"
 
 

@@ -35,6 +35,11 @@ def said() -> Iterator[list[str]]:
         yield heard
 
 
+def but_the_wait(said: list[str]) -> list[str]:
+    """Leave out what is said where the first reply takes long to begin, as on a busy machine."""
+    return said[said[:1] == ["Starting the engine…"] :]
+
+
 def name_of(widget: QWidget) -> str:
     interface = QAccessible.queryAccessibleInterface(widget)
     assert interface is not None
@@ -47,7 +52,7 @@ def test_a_reply_is_said_by_paragraphs(qtbot, window: MainWindow, server: FakeSe
     server.pieces = [f"{word} " for word in text.split(" ")]
     reply = ask(qtbot, window, "Hello")
     words = "First of all this.\npy, 2 lines of code\nAnd a link.\na\nb\n1\n2"
-    assert "\n".join(said) == words
+    assert "\n".join(but_the_wait(said)) == words
     assert len(said) <= 5, "a paragraph is said when it is whole"
     said.clear()
     window.desk.new_chat()
@@ -62,7 +67,7 @@ def test_waiting_thinking_and_every_end_are_said(
 ) -> None:
     server.thoughts = ["Hm, ", "well."]
     ask(qtbot, window, "Hello")
-    assert said == ["Thinking…", "Hello there."]
+    assert but_the_wait(said) == ["Thinking…", "Hello there."]
     said.clear()
     server.error = (503, {"error": {"message": "The engine is gone.", "code": "engine_died"}})
     ask(qtbot, window, "Again")

@@ -977,6 +977,7 @@ def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, se
         ask(qtbot, window, text)
     qtbot.waitUntil(lambda: len(reply_view(window).view.copy_buttons) == 1)
     page, history, last = window.page, window.history, reply_view(window)
+    qtbot.waitUntil(lambda: history.list.model().rowCount() > 0)
     messages = [page.transcript.view_of(message.id) for message in window.desk.current.tree.path]
     *others, settings = window.rail.buttons.values()
     read = [

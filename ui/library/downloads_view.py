@@ -138,7 +138,7 @@ class DownloadsView(QWidget):
         self._more = QTimer(self, singleShot=True, interval=0)
         self._more.timeout.connect(self._show_others)
         self.banner = Banner()
-        self.copies = QuantiseRows(link)
+        self.copies = QuantiseRows(link, self)
         self.state = StatePane()
         self.stack = QStackedWidget()
         self.clear = TextButton(tr("Clear finished"))

@@ -18,8 +18,8 @@ class QuantiseRows(QWidget):
 
     changed = Signal()
 
-    def __init__(self, link: LibraryLink) -> None:
-        super().__init__()
+    def __init__(self, link: LibraryLink, parent: QWidget) -> None:
+        super().__init__(parent)
         self._link = link
         self.rows: dict[int, QuantiseRow] = {}
         self._column = fill(QVBoxLayout(self), spacing=Space.S, margins=0)

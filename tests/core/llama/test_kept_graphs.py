@@ -151,13 +151,13 @@ def test_a_wide_batch_between_them_leaves_kept_graphs_alone() -> None:
 def test_the_graphs_of_the_widths_used_last_are_kept() -> None:
     with opened(EMBER) as context:
         texts = Texts(context)
-        for n_rows in range(1, 10):  # one more than are kept
+        for n_rows in range(1, 17):  # 136 together, of which 128 are kept
             texts.grow({0: n_rows})
         before = texts.n_kept
-        texts.grow({0: 9})
-        texts.grow({0: 2})
+        texts.grow({0: 16})
+        texts.grow({0: 5})
         assert texts.n_kept - before == 2
-        texts.grow({0: 1})
+        texts.grow({0: 4})
         assert texts.n_kept - before == 2
 
 
