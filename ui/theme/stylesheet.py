@@ -115,8 +115,10 @@ QComboBox:disabled, QLineEdit:disabled, QPlainTextEdit[kind="field"]:disabled, Q
 QDoubleSpinBox:disabled { color: $muted; background: $panel; border-color: $border; }
 QComboBox::drop-down { border: 0; width: 26px; }
 QComboBox::down-arrow { image: none; }
-QComboBox QAbstractItemView { background: $raised; color: $text; border: 1px solid $border_strong;
-    selection-background-color: $hover; selection-color: $text; padding: 4px; }
+QComboBox { combobox-popup: 0; }
+QComboBox QAbstractItemView { background: $raised; color: $text; border: 1px solid $border_strong; outline: 0; }
+QComboBox QAbstractItemView::item { padding: 5px 8px; }
+QComboBox QAbstractItemView::item:selected { background: $hover; color: $text; }
 QCheckBox { border: 0; padding: 5px 0; spacing: 8px; }
 QCheckBox:disabled { color: $muted; }
 QCheckBox::indicator { width: ${box}px; height: ${box}px; border: 1px solid $muted; border-radius: 4px;

@@ -166,6 +166,8 @@ class NoWheelSlider(QSlider):
 
 _ARROW = 4
 _FROM_END = 15
+# A longer list scrolls.
+_SHOWN_CHOICES = 12
 
 
 class ChoiceField(QComboBox):
@@ -177,6 +179,9 @@ class ChoiceField(QComboBox):
         # On Linux the name that a screen reader is given is what is chosen.
         self.setAccessibleDescription(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMaxVisibleItems(_SHOWN_CHOICES)
+        # Without it Qt draws the lines as a menu's, which no style sheet reaches.
+        self.setItemDelegate(QStyledItemDelegate(self))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll the page, do not choose."""

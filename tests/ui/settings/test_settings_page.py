@@ -65,6 +65,15 @@ def test_looks_count_at_once_and_after_a_restart(
     assert not window.tools.style.tints_drafts
 
 
+def test_an_opened_field_shows_all_its_choices(page: SettingsPage) -> None:
+    page.text.showPopup()
+    view = page.text.view()
+    seen = [view.viewport().rect().contains(view.visualRect(view.model().index(row, 0))) for row in range(6)]
+    page.text.hidePopup()
+    assert page.text.count() == 6
+    assert all(seen)
+
+
 def test_high_contrast_has_its_own_accent(
     window: MainWindow, appearance: Appearance, page: SettingsPage, tmp_path: Path
 ) -> None:
