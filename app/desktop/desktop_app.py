@@ -31,6 +31,8 @@ TITLE_BAR = 40  # pixels, which desktops draw above a window
 LIBRARY_MS = 4_000  # the start is over by then
 THREADS_SECONDS = 5.0  # what is begun on other threads takes less; only a disk that hangs takes longer
 TRACE_VARIABLE = "SLIPSTREAM_TRACE_START"
+# On Wayland Qt warns of each change of the focus, and of a desktop without portals: nobody can do anything about it.
+QUIET = "qt.qpa.wayland.textinput.warning=false\nqt.qpa.services.warning=false"
 
 
 def run_desktop(file: Path | None = None) -> int:
@@ -53,11 +55,13 @@ def _open(interrupts: EarlyInterrupts, file: str) -> int:
     if problem is not None:
         print(f"slipstream: {problem}\n{WITHOUT_WINDOW}", file=sys.stderr)
         return ExitCode.NO_DISPLAY
+    from PySide6.QtCore import QLoggingCategory
     from PySide6.QtWidgets import QApplication
 
     from ui.platform.single_instance import SingleInstance
 
     os.environ[IN_WINDOW] = "1"
+    QLoggingCategory.setFilterRules(QUIET)
     application = QApplication(["slipstream"])
     application.setApplicationName("Slipstream")
     application.setDesktopFileName("slipstream")

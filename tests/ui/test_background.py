@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from ui.client.api import Api
 from ui.client.chat_records import Chat, Message, Role, Status
 from ui.client.tool_calls import CallStatus, ToolCall
 from ui.platform.desktop_notices import BY_CLICK, PATH, SERVICE, WATCHER
+from ui.platform.display import ACTIVATION_TOKEN
 from ui.theme.appearance import Appearance
 from ui.theme.icons import icon
 from ui.theme.tokens import SIDEBAR
@@ -131,7 +133,8 @@ class Desktop:
         """Click on a notice: desktops tell every program of it."""
         from jeepney import DBusAddress, new_signal
 
-        self._bus.send(new_signal(DBusAddress(PATH, interface=SERVICE), "ActionInvoked", "us", (number, BY_CLICK)))
+        for name, what in ("ActivationToken", f"token {number}"), ("ActionInvoked", BY_CLICK):
+            self._bus.send(new_signal(DBusAddress(PATH, interface=SERVICE), name, "us", (number, what)))
 
 
 @pytest.fixture
@@ -153,6 +156,7 @@ def test_a_click_on_the_notice_of_a_reply_opens_its_chat(
     qtbot, desktop: Desktop, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ui.window.background.LONG_SECONDS", 0.0)
+    monkeypatch.setenv(ACTIVATION_TOKEN, "")
     window.desk.current.send("Is <b> bold?")
     chat = window.desk.current.chat.id
     window.desk.new_chat()
@@ -166,6 +170,7 @@ def test_a_click_on_the_notice_of_a_reply_opens_its_chat(
     desktop.click(1)
     qtbot.waitUntil(lambda: window.isVisible() and window.desk.current.chat.id == chat)
     assert window.page.isVisible()
+    assert os.environ[ACTIVATION_TOKEN] == "token 1"  # with which Wayland lets the window come to the front
 
 
 def test_the_end_of_a_download_is_told_once(background: Background) -> None:

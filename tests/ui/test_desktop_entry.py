@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ui.platform.desktop_entry import MIME_TYPE, DesktopEntry, EntryRefused
+from ui.platform.display import ACTIVATION_TOKEN
 from ui.platform.single_instance import SingleInstance
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="desktops after XDG")
@@ -76,16 +77,21 @@ print(instance.claim(), instance.ask_other(sys.argv[2]), instance.holder)
 """
 
 
-def test_a_second_start_asks_the_first_one_to_show_itself(qtbot, tmp_path: Path) -> None:
+def test_a_second_start_asks_the_first_one_to_show_itself(
+    qtbot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ACTIVATION_TOKEN, "")
     first = SingleInstance(tmp_path)
     assert first.claim()
     file = str(tmp_path / "a model\nof 狐.gguf")
     child = [sys.executable, "-c", SECOND, str(tmp_path), file]
     with qtbot.waitSignal(first.asked) as asked:
-        second = subprocess.Popen(child, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        environment = {**os.environ, ACTIVATION_TOKEN: "of a double click"}
+        second = subprocess.Popen(child, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
     qtbot.waitUntil(lambda: second.poll() is not None)
     assert second.communicate()[0].split() == ["False", "True", str(os.getpid())]
     assert asked.args == [file]
+    assert os.environ[ACTIVATION_TOKEN] == "of a double click"  # with which Wayland lets the window come to the front
     first.release()
     third = SingleInstance(tmp_path)
     assert third.claim()

@@ -11,6 +11,7 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
 from ui.language import tr
+from ui.platform.display import use_activation_token
 
 SHOWN_MS = 10_000
 # Of the Desktop Notifications specification, specifications.freedesktop.org.
@@ -155,6 +156,9 @@ class _NoticeService(QObject):
             self._shown[message.body[0]] = clicked
         elif otherwise is not None:
             otherwise()
+        elif fields.get(HeaderFields.member) == "ActivationToken":  # comes before the click
+            if message.body[0] in self._shown:
+                use_activation_token(message.body[1])
         elif fields.get(HeaderFields.member) == "ActionInvoked":
             self._shown.pop(message.body[0], lambda: None)()
         elif fields.get(HeaderFields.member) == "NotificationClosed" and message.body[1] != EXPIRED:

@@ -96,6 +96,16 @@ def _why_no_xcb() -> str | None:
     return f"The display {os.environ['DISPLAY']} cannot be opened." if is_refused else None
 
 
+# What the start of a program or the click on a notice is given, of the protocol xdg-activation.
+ACTIVATION_TOKEN = "XDG_ACTIVATION_TOKEN"
+
+
+def use_activation_token(token: str) -> None:
+    """Let the window come to the front: on Wayland none may that has no token of what the user did. Qt uses it next."""
+    if token:
+        os.environ[ACTIVATION_TOKEN] = token
+
+
 SWITCH_SECONDS = 0.0005
 
 

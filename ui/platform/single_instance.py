@@ -10,9 +10,11 @@ from pathlib import Path
 from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
+from ui.platform.display import ACTIVATION_TOKEN, use_activation_token
+
 ASK_MS = 1_500
 LONGEST_PATH = 90  # bytes: a socket's takes 107, and Qt makes it under a longer name
-# One line of JSON: the file that the second start was given, or "".
+# One line of JSON: the file that the second start was given, or "". One more: its activation token.
 MOST_BYTES = 64 << 10
 
 
@@ -54,7 +56,8 @@ class SingleInstance(QObject):
         socket.connectToServer(self._name)
         if not socket.waitForConnected(ASK_MS):
             return False
-        socket.write(json.dumps(file).encode() + b"\n")
+        token = os.environ.get(ACTIVATION_TOKEN, "")
+        socket.write(f"{json.dumps(file)}\n{json.dumps(token)}\n".encode())
         answered = socket.waitForBytesWritten(ASK_MS) and socket.waitForReadyRead(ASK_MS)
         socket.disconnectFromServer()
         return answered
@@ -75,9 +78,11 @@ class SingleInstance(QObject):
                 socket.abort()
             return
         try:
-            file = json.loads(bytes(socket.readLine().data()))
+            file, *token = [json.loads(line) for line in bytes(socket.readAll().data()).splitlines()]
         except ValueError:
             return
         if isinstance(file, str):
             socket.write(b"ok\n")
+            if token and isinstance(token[0], str):
+                use_activation_token(token[0])
             self.asked.emit(file)
