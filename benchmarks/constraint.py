@@ -233,7 +233,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     compile_ms = {}
     for name, constraint in CONSTRAINTS.items():
         began = time.perf_counter()
-        engine.prepare(Request("compiled", PROMPT, 1, constraint=constraint)).close()
+        engine.prepare(Request("compiled", PROMPT, 1, constraint=constraint)).sampler.close()
         compile_ms[name] = round((time.perf_counter() - began) * 1e3, 1)
     for name in CONSTRAINTS:
         for way in TEMPERATURES:

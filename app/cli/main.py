@@ -34,7 +34,7 @@ _COMMANDS = (
     "test",
 )
 _GROUPS = ("keys", "remotes")
-# What these commands do not know goes to the program behind them.
+# Options that these commands do not know are passed to the program behind them.
 _PASSES_ON = ("bench", "test")
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 _EPILOG = f"{PROGRAM} setup [--fresh] sets Slipstream up again.\n\n\b\nExit codes:\n" + "\n".join(

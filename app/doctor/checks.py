@@ -47,7 +47,7 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
     with ThreadPoolExecutor(3) as pool:
         llama, selftest, servers = pool.submit(check_llama), pool.submit(run_in_child), pool.submit(check_servers)
         system, folders = check_system(), check_folders()
-    # Alone, when the others are done: they would take part of what is measured.
+    # Alone, after the others: they would take a part of the bandwidth.
     speed, until = check_bandwidth(measure_again), time.monotonic() + PROBE_SECONDS
     probe = check_kernels(measure_again, lambda: time.monotonic() > until)
     if probe is not None:
@@ -56,7 +56,7 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
         speed = replace(speed, kernels=kernels, gpus=rates, are_kernels_estimates=probe.is_estimate)
     lent, lost = check_workers(workers)
     own = tuple(
-        # Of a processor llama.cpp reports all memory as free.
+        # llama.cpp reports all memory of a processor as free.
         replace(one, free=min(one.free, system.ram_free)) if one.kind == "cpu" else one
         for one in llama.result().devices
     )

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 
-# What a full or broken disk says, and not a mistake of ours.
+# Errors of a full or broken disk, not mistakes of ours.
 _NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 PROGRESS_AS_JSON = "SLIPSTREAM_PROGRESS_AS_JSON"

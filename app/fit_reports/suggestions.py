@@ -126,9 +126,9 @@ def _suggested(model: CuratedModel, here: CurrentMachine) -> Suggestion:
 
 
 def _place(one: Suggestion) -> tuple[int, float]:
-    """What fits well and is quick enough comes first, the largest of it first; then the quickest, what fits least last.
+    """Return the sort key: models that fit well and are quick enough, the largest first; then slower ones, by speed.
 
-    Where no speed is known, what reads least for a token comes first.
+    Those that fit tightly and those that do not fit come last. If no speed is known, bytes per token decide.
     """
     from models.recommend.recommend import ENOUGH
 

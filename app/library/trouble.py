@@ -53,14 +53,14 @@ _KINDS = (
     ((ImportRefused, QuantiseRefused), TroubleKind.REFUSED),
     ((QuantiseCancelled,), TroubleKind.CANCELLED),
 )
-# What errors of our own say of themselves.
+# The kind of trouble by the exit code of our own errors.
 _KIND_OF_CODE: Final[dict[ExitCode | None, TroubleKind]] = {
     ExitCode.USAGE: TroubleKind.REFUSED,
     ExitCode.MODEL: TroubleKind.UNUSABLE,
     ExitCode.UNREACHABLE: TroubleKind.OFFLINE,
     ExitCode.INTERRUPTED: TroubleKind.CANCELLED,
 }
-# What helps, beside what the error says itself, and what that is about.
+# What helps beyond the error's own sentence, and what that is about.
 _Remedies = tuple[tuple[Remedy, ...], str]
 _REMEDIES: Final[dict[type[Exception], Callable[[Any], _Remedies]]] = {
     Offline: lambda error: ((Remedy.WORK_OFFLINE,), ""),

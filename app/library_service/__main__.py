@@ -25,7 +25,7 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(5)  # hashing a model must not slow the one that answers
     outbox = Outbox(os.dup(sys.stdout.fileno()))
-    # What a library prints must not get among the answers.
+    # Output of a library must not get among the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     service, threads = LibraryService(outbox.tell), ThreadPoolExecutor(N_THREADS, "library")
     service.start()
@@ -51,7 +51,7 @@ def _answer(ask: Callable[[], Any], outbox: Outbox, number: int) -> None:
     except Exception as error:
         from app.library.trouble import trouble_of
 
-        # Whatever it was, the one who asked gets a sentence: a thread's traceback helps nobody.
+        # Whatever it was, the client gets a sentence: the traceback of a thread helps nobody.
         outbox.refuse(number, trouble_of(error))
 
 

@@ -28,7 +28,7 @@ class HubService:
 
     def __init__(self, machine: MachineService) -> None:
         self._machine = machine
-        # What is said of a repository's models is one judgement as long as it is shown: made once, told in many places.
+        # The reports on repositories that are shown, made once: a model is judged the same wherever it is named.
         self._seen: dict[str, RepositoryReports] = {}
 
     def suggested(self) -> Suggested:
@@ -109,7 +109,7 @@ class HubService:
     def change(self, address: str | None, proxy: str | None) -> HubFacts:
         """Reach the Hub at another address or through another proxy, None: as before; raises LibraryError too."""
         saved = saved_settings(hub_file())
-        # A password is not shown, so what comes back with stars in it is the proxy as it was.
+        # Passwords are shown as stars, so a proxy that comes back with stars has not changed.
         keeps_proxy = proxy is None or "***@" in proxy
         try:
             save_settings(

@@ -194,7 +194,7 @@ def forget_folder(folder: Path) -> Path:
     """No longer look through an imported folder; raises LibraryError where it is not on the list."""
     known = read_folders(folders_file())
     path = Path(os.path.abspath(folder.expanduser()))
-    # As it was imported: a program's whole folder stands for its folder of models.
+    # As with importing, a program's whole folder stands for the folder of models in it.
     meant = {path / below for below in PLACES_BELOW}
     others = tuple(other for other in known if other.path not in meant)
     if others == known:

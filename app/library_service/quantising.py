@@ -58,7 +58,7 @@ class QuantiseService:
         remove_leftovers(models_folder())
         self._worker.start()
         self._notifier.start()
-        # Whoever saw a copy being made by a process that is gone sees that it is no more.
+        # Clients that saw a copy being made by an earlier process learn that it is gone.
         self._notifier.note()
 
     def stop(self) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from models.library.values import Download, ModelRows, MoveStep
 
 _Made = TypeVar("_Made")
-# What each request to stop ends.
+# The requests that each request to stop ends.
 _STOPS: Final = {ask.StopPairTest: (ask.TestPair,), ask.StopMeasuring: (ask.MeasureMachine, ask.Verify, ask.RunBench)}
 
 
@@ -63,7 +63,7 @@ class LibraryService:
             ask.RunBench: lambda request, stop: self._measuring.bench(request.name, stop),
             ask.MeasureMachine: lambda request, stop: self._measure(stop, is_first=request.is_first),
         }
-        # What was taken and is not over, with its kind; it is forgotten with its answer.
+        # The kinds of the requests that are not answered yet, by the signals that stop them.
         self._going: WeakKeyDictionary[Stop, type] = WeakKeyDictionary()
 
     def start(self) -> None:
@@ -245,7 +245,7 @@ class LibraryService:
         return changed
 
     def _list_models(self) -> Iterator[ModelRows]:
-        # Whoever looks at the files may find that one is gone that was downloaded.
+        # A downloaded file may be gone.
         self._look_at_downloads()
         return self._shelf.rows(self._judge.of, self._judge.look)
 

@@ -85,7 +85,7 @@ class SettingsService:
                 name=entry.name,
                 n_ctx=facts.n_ctx_train,
             )
-        # What others use now may be free when it is loaded.
+        # Memory that other programs use now may be free when the model is loaded.
         here = self._machine.now()
         devices = tuple(replace(device, free=device.total) for device in here.machine.devices)
         whole = CurrentMachine(replace(here.machine, devices=devices), here.runs)

@@ -39,7 +39,7 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Pairin
     wanted = fit_request_of(facts, settings.engine_options("any"), None, uses_heads=why_no_mtp(facts) is None)
     plan = best_plan(facts, machine, wanted) or least_plan(facts, machine, wanted)
     measured, known = _measured(cache_folder(), tuple(_stamp(cache_folder() / name) for name in _MEASURED))
-    # Of several GPUs the first one that was measured stands for all.
+    # The first GPU that was measured stands for all.
     device = next(iter(measured.gpus), None) if has_gpu else 0
     return PairingConditions(
         n_cells=plan.setting.n_ctx,
@@ -70,7 +70,7 @@ def _measured(folder: Path, _stamps: object) -> tuple[Machine, tuple[ModelRun, .
 
 
 def _judged(known: tuple[ModelRun, ...], facts: ModelFacts, draft: str) -> AcceptanceCounts:
-    """What came of a draft's tokens for the model in this file."""
+    """How many of a draft's tokens were right for the model in this file."""
     return (
         AcceptanceCounts(*runs.judged(known, facts.files[0].stem, facts.weight_bytes, draft))
         if facts.files

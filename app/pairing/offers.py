@@ -1,4 +1,4 @@
-"""What could be downloaded to draft for a model. The Hub is asked with little patience."""
+"""Draft models and heads that could be downloaded for a model. The Hub gets little time to answer."""
 
 from __future__ import annotations
 

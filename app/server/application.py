@@ -187,7 +187,7 @@ _LIBRARY = "Library"
 # Paths that are also found without the prefix, unless something else is there.
 _PATHS = {path for _, path, _ in ROUTES}
 _SHORT = {path.removeprefix("/v1").partition("/{")[0] for path in _PATHS if path.startswith("/v1/")}
-# What is described of routes that answer something else than one JSON object, with something else than 200.
+# For the description: the media types of routes that answer not just with one JSON object, and statuses other than 200.
 _KINDS: dict[Any, tuple[str, ...]] = {
     **dict.fromkeys(
         (chat.chat_completions, completions.completions, responses.create_response, messages.create_message),

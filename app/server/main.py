@@ -172,7 +172,7 @@ def _fits_beside(entry: ModelEntry, loaded: Sequence[LoadedModel]) -> bool:
     from app.server.chat.model_card import facts_of
 
     facts = facts_of(entry)
-    # Of files that are mapped the system says that their memory is free.
+    # The system counts the memory of mapped files as free.
     n_mapped = sum(model.n_bytes for model in loaded if model.is_mapped and not model.n_gpu_layers)
     return facts is None or fits_beside(facts, entry.path, n_mapped)
 

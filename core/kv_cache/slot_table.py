@@ -247,7 +247,7 @@ class SlotTable:
         slot = self.slots[number]
         if slot.n_resident < slot.n_left:
             self._bring_back(slot, read.blobs if read is not None else {})
-        # Of a text that moves to the store, the last few tokens are not kept.
+        # When a text moves to the store, its last few tokens are not kept.
         if not slot.n_resident or slot.n_resident <= slot.n_left - LEAST_SAVED:
             return None
         blob = self.memory.cells.read_cells(slot.id)

@@ -24,7 +24,7 @@ from core.values.errors import SlipstreamError, llama_error_in
 from models.formatting.program import PROGRAM, PROGRAM_FOLDER, advice
 from models.formatting.sentence import Sentence
 
-# What imports llama.cpp stays within functions: who starts the checks in a child process does not load it.
+# llama.cpp is imported within functions: a process that starts the checks in a child must not load it itself.
 
 # Features that the patches in packaging/first_start add. The first marks a build with Slipstream's own CPU
 # attention, which reads only the cells of each sequence.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from core.llama.library import INT32_P, L, declare, quick, waiting
 from core.llama.model import Model
-from core.values.engine_options import MANY_ROWS, FlashAttention, KvType, Pooling, whole_lines
+from core.values.engine_options import DEFAULT_KV_TYPE, MANY_ROWS, FlashAttention, KvType, Pooling, whole_lines
 from core.values.errors import LoadFailed
 from models.gguf.tensor_types import BY_NAME
 
@@ -164,7 +164,7 @@ class ContextOptions:
     n_ubatch: int
     n_threads: int
     flash_attention: FlashAttention = "auto"
-    kv_type: KvType = "f16"
+    kv_type: KvType = DEFAULT_KV_TYPE
     n_snapshots: int = 0
     cuts_windows: bool = False
     is_mtp: bool = False

@@ -31,7 +31,7 @@ from core.speculation.proposers.free_proposers import NgramProposer
 from core.speculation.proposers.heads import MOST_OUTPUTS, DFlashProposer, Eagle3Proposer, MtpProposer
 from core.speculation.proposers.proposer import CostlyProposer
 from core.speculation.speculator import Speculator
-from core.values.engine_options import MAX_DRAFT_DEPTH, MAX_READ_ALONG, EngineOptions
+from core.values.engine_options import DEFAULT_KV_TYPE, MAX_DRAFT_DEPTH, MAX_READ_ALONG, EngineOptions
 from core.values.errors import DraftRefused, LoadFailed
 from core.values.messages import LoadedModel, SmallModel
 from models.facts.model_facts import ModelFacts, read_model
@@ -41,8 +41,6 @@ from models.gguf.errors import GgufError
 from models.gguf.header import read_header
 from models.pairing import heads as rules
 from models.pairing.gain import ProposerKind
-
-_KV_TYPE = "f16"
 
 
 def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
@@ -99,7 +97,7 @@ def make_speculator(target: LoadedTarget, cost: CostModel, memory: AttentionMemo
 def _mtp_head(target: LoadedTarget) -> MtpProposer:
     model, options = target.model, target.options
     width = model.n_embd_out
-    reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
+    reads = ReadCost.of_mtp_head(target.facts, DEFAULT_KV_TYPE)
     context = open_side_context(
         model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MOST_OUTPUTS, is_mtp=True
     )
@@ -130,7 +128,7 @@ def _file_head(target: LoadedTarget, path: str, kind: ProposerKind) -> Eagle3Pro
         raise LoadFailed(str(error)) from error
     if reason:
         raise cannot_draft(target, path, reason)
-    reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
+    reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, DEFAULT_KV_TYPE)
     # The last token, and at most as many masks as tokens can be drafted. A block takes cells beside the text's.
     n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1) if kind is ProposerKind.DFLASH else 0
     n_cells = target.size.n_cells + target.options.n_slots * n_block
@@ -181,7 +179,7 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
             model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MAX_READ_ALONG
         )
         with closed_on_failure(context):
-            own = measure_context(target, context, path, model, "draft", ReadCost.of(facts, "f16"))
+            own = measure_context(target, context, path, model, "draft", ReadCost.of(facts, DEFAULT_KV_TYPE))
             return DraftModelProposer(model, own, target.context.n_vocab)
 
 

@@ -96,7 +96,7 @@ class InputThread:
             with self._lock:
                 if self._inside.pop(request.id):
                     if isinstance(prepared, PreparedRequest):
-                        prepared.close()
+                        prepared.sampler.close()
                     prepared, told = None, (Ended(request.id, FinishReason.CANCELLED),)
                 if prepared is not None:
                     # Under the lock: a cancel either still finds the request here, or comes after it in the inbox.

@@ -390,6 +390,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Whoever asked waits in the thread that started this process; nobody else wants what it finds.
+    # The thread that started this process waits for the result. Nobody else needs it.
     die_with_parent()
     sys.exit(main())

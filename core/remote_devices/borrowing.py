@@ -235,7 +235,7 @@ def _connect(address: str) -> socket.socket:
 def _met(channel: MessageSocket, address: str, token: str) -> RemoteWorker:
     try:
         is_known = enter(channel, token)
-    except NotUnderstood as error:
+    except (NotUnderstood, ValueError) as error:  # the latter for a challenge that is no text
         raise _not_a_worker(address, error) from error
     if not is_known:
         raise WorkerUnavailable(

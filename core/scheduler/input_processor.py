@@ -31,7 +31,7 @@ class PreparedRequest:
     """A request that can be submitted. ``tokens`` has shape (n_prompt,); ``sampler`` has seen them.
 
     The rows of ``images`` are in ``tokens`` with ids of their own. ``shown`` has the texts of the special
-    tokens that are part of the reply's text. Submitting hands it over. If it is not submitted, it must be closed.
+    tokens that are part of the reply's text. Submitting hands it over; else its sampler must be closed.
     """
 
     request: Request
@@ -39,10 +39,6 @@ class PreparedRequest:
     sampler: Sampler
     shown: Mapping[int, bytes] = field(default_factory=dict)
     images: tuple[ImageRows, ...] = ()
-
-    def close(self) -> None:
-        """Free what the sampler holds."""
-        self.sampler.close()
 
 
 def checked_tokens(tokens: Sequence[int], vocab: Vocab, param: str) -> npt.NDArray[np.int32]:

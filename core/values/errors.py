@@ -122,7 +122,7 @@ class EngineUnavailable(SlipstreamError):
         self.retry_after = retry_after
 
 
-# What the engine's log has before an error of llama.cpp. A load logs all lines, as they are.
+# Precedes an error of llama.cpp in the engine's log. During a load all lines are logged, without it.
 LLAMA_ERROR = "llama.cpp error: "
 # Also the line that ggml aborts with, unless it only repeats that there was an error. Lines with more blanks say where
 # it was, and llama_decode's that another line was logged. Python's warnings look like ggml's lines.

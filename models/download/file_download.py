@@ -86,7 +86,7 @@ class FileDownload:
             ranges.close()
             journal.close()
             if self.file.n_bytes and not pieces.n_received:
-                # As of a model whose makers let nobody in: an empty file would look like a download to go on with.
+                # Nothing came, as from a gated model: an empty file would look like a download to resume.
                 with suppress(OSError):
                     self.discard()
 

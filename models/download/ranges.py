@@ -103,7 +103,7 @@ class RangeRequests:
         elif start or self.file.n_bytes:
             length = response.headers.get("Content-Length", "")
             if length.isdigit() and int(length) != self.file.n_bytes:
-                # As the page of a network that asks for a login.
+                # For example a network's page that asks for a login.
                 raise TransientFailure(Sentence("it sent something else than the file"))
             self.are_ignored = True
 

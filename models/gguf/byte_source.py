@@ -66,7 +66,7 @@ class FileSource:
 
 def _sentence(path: Path, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        # Of a link its target is what was moved or deleted.
+        # If the path is a link, its target was moved or deleted.
         place = path.resolve() if path.is_symlink() else path
         return Sentence("There is no file {path}. Put it back, or choose another model.", path=place)
     if isinstance(error, PermissionError):

@@ -107,7 +107,7 @@ def why_vocabularies_differ(target: Vocabulary, draft: Vocabulary) -> str | None
 
 
 def why_not_files(target: Path, draft: Path) -> str | None:
-    """``why_not`` of two files, cached until one of them changes; raises GgufError."""
+    """``why_vocabularies_differ`` of two files, cached until one of them changes; raises GgufError."""
     return _why_not_files(target, _stamp(target), draft, _stamp(draft))
 
 

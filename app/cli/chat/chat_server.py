@@ -181,7 +181,7 @@ def _state_of(server: RunningServer) -> ServerStatus | None:
 def _serves(state: ServerStatus, model: str | None) -> bool:
     if state.phase not in _LIVE_PHASES:
         return False
-    # What it has may be a file outside of the folders, which is not found by its name.
+    # It may have loaded a file outside of the folders, which is not found by name.
     return model is None or state.model == model or state.model == _name(model)
 
 

@@ -39,8 +39,8 @@ def bench(
 
 
 def _become(name: str, options: list[str]) -> None:
-    # Anew, because it sets variables that libraries read when they are loaded; and in this process, which whoever
-    # started it can signal and wait for.
+    # A new interpreter, because libraries read the variables that a benchmark sets when they are loaded. It replaces
+    # this process, for which the caller waits and which the caller can signal.
     command = [sys.executable, "-m", f"benchmarks.{name}", *options]
     environment = {**os.environ, "PYTHONPATH": str(PROGRAM_FOLDER), "PYTHONSAFEPATH": "1"}
     if os.name == "posix":

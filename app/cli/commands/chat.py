@@ -106,7 +106,7 @@ def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, 
             elif reply.text:
                 _end_line(reply)  # what is said of it begins on a line of its own
             raise
-        # Before the server is ended: who waits for the reply need not wait for that.
+        # Before the server is ended, which takes a while.
         _finish(reply, as_json=as_json, quiet=quiet)
 
 

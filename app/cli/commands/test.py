@@ -20,7 +20,7 @@ _ALL_CORES = ("--numprocesses", "auto", "--dist", "loadfile")
 _ONE_THREAD_EACH = {"OMP_THREAD_LIMIT": "1", "OPENBLAS_NUM_THREADS": "1"}
 _SLOW = "--slow"
 _WITHOUT_SLOW = ("-m", "not slow")
-# What pytest's exit code 1 means: it ran, and some tests failed.
+# pytest's exit code if some tests failed.
 _SOME_FAILED = 1
 # More failures than these have a cause that a second run would only repeat.
 _MOST_RUN_AGAIN = 5

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _Done = TypeVar("_Done")
 _Work = TypeVar("_Work", "Download", "Quantising")
-# What a server cannot do that is of another version, has no API key, or is stopping.
+# Errors of a server that is of another version, has no API key, or is stopping.
 _NOT_DONE_THERE = frozenset({"not_found", "unknown_parameter", "api_key_needed", "library_stopped"})
 _LOOK_SECONDS = 2.0  # for a server to answer; one that hangs is passed over
 

@@ -84,7 +84,7 @@ def _changed(entry: ModelEntry, models: Catalog, use: str | None, none: bool, au
     from models.library.values import Choosing
 
     name = asked_as(entry, models)
-    # A choice goes last: what the settings name would go before it.
+    # A draft in the settings would override the choice, so it is reset.
     reset = " The draft in the model's settings is reset." if own_draft(entry.path) is not None else ""
     if use is not None:
         partner = partner_named(entry, use, models)

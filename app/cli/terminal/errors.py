@@ -1,4 +1,4 @@
-"""What becomes of an error in a terminal: what is told, what to type against it, and what it means to a script."""
+"""Errors in a terminal: the sentence that is shown, the command that helps, and the exit code for scripts."""
 
 from __future__ import annotations
 

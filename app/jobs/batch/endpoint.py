@@ -59,7 +59,7 @@ class EndpointAnswer:
         """What to do after this."""
         by_code = {
             "engine_died": RetryVerdict.ENGINE_DIED,
-            # Where it says when to come again, an engine that keeps dying is only left alone for a while.
+            # An engine that keeps dying, but says when to try again, is left alone until then.
             "engine_unavailable": RetryVerdict.NO_ENGINE if self.retry_after is None else RetryVerdict.BUSY,
             "shutting_down": RetryVerdict.LEAVING,
             "model_load_failed": RetryVerdict.FINAL,

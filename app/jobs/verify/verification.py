@@ -261,7 +261,7 @@ class Verifier:
             if is_enough(len(comparisons)):
                 break
             progress(turn / (len(modes) * len(places)))
-            # Whoever comes first changes from prompt to prompt, and for one prompt from mode to mode.
+            # Plain and drafted decoding go first in turn: from prompt to prompt, and for one prompt from mode to mode.
             is_plain_first = (turn // len(places) + turn % len(places)) % 2 == 0
             comparisons.append(self._compare(place, prompts[place], mode, n_tokens, is_plain_first))
         return Verification(tuple(comparisons), len(prompts) - len(places))

@@ -39,7 +39,8 @@ async def upload_file(http: HttpRequest) -> Response:
         if not isinstance(purpose, str) or purpose not in PURPOSES:
             known = f"{', '.join(PURPOSES[:-1])} or {PURPOSES[-1]}"
             raise refuse(400, f"purpose must be {known}, not {str(purpose)[:40]!r}.", param="purpose")
-        name = (file.filename or "file")[:200]
+        # A name in UTF-7 may have half of a surrogate pair, with which no list of files could be sent.
+        name = (file.filename or "file")[:200].encode("utf-8", "replace").decode()
         record = await asyncio.to_thread(_files(http).copy, file.file, name, purpose)
     return JSONResponse(_shown(record))
 

@@ -406,7 +406,7 @@ class ChatCompletionBody(GenerationBody):
         messages = [message.template_value(places) for message in self.messages]
         binding = self.binding
         if binding is not None and binding.answer is not None:
-            # Where calls are as likely as an answer that it was not told of, a model would call for ever.
+            # A model that does not know the form of its answer would call tools for ever.
             hint = f"{_ANSWER_FORM}\n{schema_text(binding.answer)}"
             messages[0] |= {"content": f"{messages[0]['content'] or ''}\n\n{hint}".lstrip()}
         return extra | {"messages": messages, "tools": tools}

@@ -79,7 +79,7 @@ class Channel:
 
 
 class RequestObserver(Protocol):
-    """Who keeps what requests measured."""
+    """Keeps what requests measured."""
 
     def opened(self, request: Request) -> None:
         """A request was submitted."""
@@ -95,7 +95,7 @@ class RequestObserver(Protocol):
 class AskedRequest:
     """A request that has not ended, of ``since`` on ``time.monotonic``.
 
-    ``who`` is the name of the key it came with, and ``made_by`` tells that key from others.
+    ``who`` is the name of the key that it came with, ``made_by`` the key's id.
     """
 
     request: AnyRequest

@@ -42,7 +42,7 @@ _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
 _LEAVE_SECONDS = 1.0
 LEAVING = Sentence("The server is shutting down.")
-# The settings of a model that are the engine's.
+# The settings of a model that take effect when it is loaded.
 _COUNT_AT_LOAD = ("ctx", "kv_type", "gpu_layers", "threads", "draft", "worker")
 
 
@@ -211,7 +211,7 @@ class ModelHost:
         try:
             return replace(self.settings.engine_options(path, own), **fields)
         except BadOption as error:
-            # The server's own options have been looked at when it started: together with the model's they are wrong.
+            # The server's own options were checked at its start, so they are wrong only together with the model's.
             _log.warning("The settings of %s are not used with this server's options: %s", entry.name, error.message)
             return replace(self.settings.engine_options(path), **fields)
 
@@ -313,7 +313,7 @@ class ModelHost:
             self.load(entry)
         elif not self._is_current(entry) or anew or self._line or self._is_kept_out:
             turn = asyncio.get_running_loop().create_future()
-            # Its error is that the server leaves, of which nobody waits to hear.
+            # Its only error is that the server is leaving, and nobody waits to hear that.
             turn.add_done_callback(lambda turn: self._leave() if turn.exception() is None else None)
             self._line.append(Place(entry, turn, Change.ANEW if anew else Change.NONE))
             self._advance()
@@ -470,7 +470,7 @@ class ModelHost:
             return
         self.state = state
         if state.model is not None:
-            if state.model != self.model:  # an engine that was started again is no use of its model
+            if state.model != self.model:  # a restart of the engine does not count as a use of the model
                 for notice in state.model.notices:
                     _log.warning("%s", notice)
                 self._note_use()

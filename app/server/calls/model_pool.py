@@ -120,12 +120,12 @@ class ModelPool:
         listed = tuple(self._catalog.entries())
         known = {entry.name for entry in listed}
         outside = ((host, host.entry) for host in self.hosts if host.entry is not None and host.entry.name not in known)
-        # One that was just removed is neither, though its engine has not let go of it yet.
+        # A model that was just removed can be used no more, though its engine has not let go of it yet.
         return (*(entry for host, entry in outside if host.model is not None or entry.path.exists()), *listed)
 
     def find(self, name: str) -> ModelEntry:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
-        # A request may name models, not files: of a path, what stands last counts. Clients put a provider before it.
+        # A request may name models, not files: only the last part of a path counts. Clients put a provider before it.
         plain = name.replace("\\", "/").rpartition("/")[2]
         while plain.lower().endswith(".gguf"):
             plain = plain[: -len(".gguf")]

@@ -25,7 +25,7 @@ from models.pairing.forecast import MTP
 
 _log = logging.getLogger("slipstream.server")
 _SAVE_AFTER = 5.0
-# Shorter replies measure the machine's mood.
+# The times of shorter replies are mostly chance.
 _FEWEST_TOKENS, _SHORTEST = 32, 0.02
 _MOST_WAITING = 200
 # A model as large as this many caches is read from memory.
@@ -150,7 +150,7 @@ class RunRecorder:
 
 
 def _draft(model: LoadedModel) -> str:
-    """Who drafts, as runs name it; "" where nobody does, and where two do: their tokens are counted together."""
+    """Return the name of what drafts; "" if nothing does, or if two do, since their tokens are counted together."""
     if model.draft_path and model.has_heads:
         return ""
     return Path(model.draft_path).stem if model.draft_path else MTP if model.has_heads else ""

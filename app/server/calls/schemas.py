@@ -186,7 +186,7 @@ class LoraScale(WholeNumbers):
 
 
 class GenerationBody(WholeNumbers):
-    """What both kinds of completion have in common."""
+    """The fields of both kinds of completion."""
 
     refused: ClassVar[frozenset[str] | None] = None
     """Fields that are refused besides, where others that are not known change nothing; None refuses all of them."""
@@ -325,7 +325,7 @@ class GenerationBody(WholeNumbers):
 
     @property
     def salt(self) -> str:
-        """What tells the cached texts of this key, and of what the client names, from others."""
+        """The salt of its cached texts: each key has one, and one more for each salt that the client names."""
         return cache_salt(self.cache_salt or "")
 
     @property

@@ -285,7 +285,7 @@ class DeepReply:
         everything = _DISTIL.format(n=1) + _REFINE.format(notes="")
         drafts = "".join(_DRAFT.format(number=number, text="") for number in range(1, 10))
         prompt = await self._prompt(everything + drafts)
-        part = DeepPart(Request(new_id("deep"), prompt, 0, sampling=_GREEDY, salt=self._question.salt))
+        part = self._part(prompt, 0)
         async with aclosing(self._run([part])) as events:
             async for _ in events:
                 pass
@@ -300,6 +300,11 @@ class DeepReply:
             cheap_rows=snapshot.cheap_rows if snapshot is not None else 1,
             max_tokens=self._question.max_tokens,
         )
+
+    def _part(self, prompt: str, max_tokens: int) -> DeepPart:
+        """Return a part that is not sampled: with the question's salt and adapters it finds the question cached."""
+        own = self._question
+        return DeepPart(Request(new_id("deep"), prompt, max_tokens, sampling=_GREEDY, lora=own.lora, salt=own.salt))
 
     def draft(self, index: int) -> Request:
         """Return the request of a draft, counted from 0."""
@@ -339,7 +344,7 @@ class DeepReply:
         while drafts:
             parts = [_DRAFT.format(number=i, text=draft.text(n_each)) for i, draft in enumerate(drafts, 1)]
             prompt = await self._prompt(_DISTIL.format(n=len(drafts)) + "".join(parts))
-            notes = DeepPart(Request(new_id("deep"), prompt, self.plan.notes_tokens, sampling=_GREEDY))
+            notes = self._part(prompt, self.plan.notes_tokens)
             async with aclosing(self._stage("distilling", [notes])) as distilling:
                 async for progress in distilling:
                     yield progress

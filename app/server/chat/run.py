@@ -205,7 +205,7 @@ _Run_co = TypeVar("_Run_co", bound=Run, covariant=True)
 
 
 class AnyCall(Protocol[_Run_co]):
-    """What can be run."""
+    """A call that can be run, here or at a remote."""
 
     def run(self, *, streams: bool) -> AbstractAsyncContextManager[_Run_co]:
         """Hold the model while the call runs; with ``streams`` False all updates may come at once. Raises ApiError."""

@@ -315,7 +315,7 @@ def from_validation(problems: Iterable[Mapping[str, Any]], names: Mapping[str, s
     if kind == "value_error" and field in message:
         sentence = "{message}."
     elif kind not in _RULES and message.startswith(_SHOULD_BE):
-        # Where it has the type of no member, each may be meant.
+        # If the value has the type of no member, each may be meant.
         meant = dict.fromkeys(_must_be(str(one["msg"])) for one in (kinds if problem in kinds else [problem]))
         sentence, message = "{field} must be {message}.", " or ".join(meant)
     facts = {"field": field or "The body", "message": message, "input": repr(problem.get("input"))}

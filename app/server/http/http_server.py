@@ -28,7 +28,7 @@ MAX_HEAD = 1 << 20
 
 # A client on a bad line sends a head within seconds. One that takes longer only keeps a connection from others.
 HEAD_SECONDS = 30.0
-# Who has been refused a websocket closes it, or is cut off.
+# Seconds in which a client may close a websocket that was refused, before it is cut off.
 _PARTING_SECONDS = 1.0
 # A client that reads nothing of its answer for so long has gone.
 READ_SECONDS = 120.0
@@ -76,7 +76,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.began = self.loop.time()
         self._await_head()
         if isinstance(self.server_state, _ServerState) and self.server_state.is_leaving:
-            self.transport.close()  # it was in the doorway: nobody else sends it away
+            self.transport.close()  # it came while the server was leaving, so nobody else closes it
         elif len(self.connections) > self.most:
             others = [one for one in self.connections if isinstance(one, HttpProtocol) and one is not self]
             oldest = min((one for one in others if one.is_idle), key=lambda one: one.began, default=None)

@@ -14,7 +14,7 @@ caller: ContextVar[str | None] = ContextVar("caller", default=None)
 """The name of the key of the request that is being answered; None where it has none, or a key without a name."""
 
 caller_id: ContextVar[str | None] = ContextVar("caller_id", default=None)
-"""What tells the key of the request that is being answered from others; None for that of whom the server belongs to."""
+"""The id of the key of the request that is being answered; None for the owner's."""
 
 manages: ContextVar[bool] = ContextVar("manages", default=True)
 """Whether the request that is being answered may manage models, or only use them."""
@@ -58,7 +58,7 @@ class ApiKeys:
         return bool(self._given) or self._is_open_to_others or not self.store.is_empty
 
     def id_of(self, name: str | None, sent: bytes) -> str | None:
-        """Return what tells a key of this name, or none, from others; None for that of whom the server belongs to.
+        """Return the id of a key of this name, or of none; None for the owner's.
 
         Where it was started with several keys, they may be those of several people. A name may be given again to
         another key, which is not to see what was made with the first.

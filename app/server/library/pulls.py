@@ -30,7 +30,7 @@ class Pull(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What tells it from other downloads; the hash of the file is not known before it is here."""
+        """A hash that identifies the download; that of the file is not known before it is here."""
         return hashlib.sha256(f"{self.repo_id}:{self.wanted}".encode()).hexdigest()
 
 
@@ -123,16 +123,16 @@ async def remove(library: LibraryWorker, pool: ModelPool, entry: ModelEntry) -> 
 
 async def states(library: LibraryWorker) -> list[PullState]:
     """Return the downloads that are listed. Raises ApiError."""
-    return [state_of(job) for job in await asked(library, "ListDownloads")]
+    return [pull_state(job) for job in await asked(library, "ListDownloads")]
 
 
-async def state(library: LibraryWorker, pull: Pull) -> PullState | None:
+async def find_pull(library: LibraryWorker, pull: Pull) -> PullState | None:
     """Return how far a download is; None where it was taken off the list. Raises ApiError."""
     found = [one for one in await states(library) if one.pull == pull]
     return max(found, key=lambda one: one.number, default=None)
 
 
-def state_of(job: Mapping[str, Any]) -> PullState:
+def pull_state(job: Mapping[str, Any]) -> PullState:
     """Return what the library lists of a download."""
     progress, phase = job["progress"], DownloadPhase(job["progress"]["phase"])
     problem = ""

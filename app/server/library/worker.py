@@ -89,7 +89,7 @@ class LibraryWorker:
         self._n_failures, self._number = 0, 0
         self._asked: dict[int, asyncio.Queue[News]] = {}
         self._listeners: set[asyncio.Queue[News | None]] = set()
-        # What is going on, for those who begin to listen later.
+        # The work that is going on, for clients that begin to listen later.
         self._now: dict[str, Any] = {"downloads": [], "quantisings": []}
         self._closing = asyncio.Event()
 
@@ -212,11 +212,11 @@ class LibraryWorker:
             async for line in process.stdout:
                 self._take(line)
         except Exception:
-            # What it says cannot be understood, so nobody would ever get an answer of it.
+            # Its output cannot be read, so no request would ever get an answer.
             _log.exception("the library's process is ended")
             process.kill()
         await process.wait()
-        # What it started may hold its stderr open for longer.
+        # Its own children may hold its stderr open for longer.
         await asyncio.wait({words}, timeout=WORDS_SECONDS)
         words.cancel()
         self._on_end()

@@ -239,7 +239,7 @@ class LlamaReply(Reply):
             event["prompt_progress"] = prompt_progress(update.read)
         new = {"content": shown, "tokens": self._ids(update.logprobs)}
         if update.end is not None:
-            # Where all of it comes at once, what was read is still told.
+            # If all of it comes at once, the progress of reading is still told.
             told = b"" if update.read is None else encode_event(event)
             return told + encode_event(self._text(update.index) | new)
         if not shown and not update.logprobs and update.read is None:

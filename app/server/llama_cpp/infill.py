@@ -19,7 +19,7 @@ from core.values.messages import FillInTheMiddle, LoadedModel
 # Tokens around the cursor that are read, as many as llama-server reads (``format_prompt_infill``): three quarters of
 # them before it. Each key that is pressed reads them anew, so more would not be there in time.
 _AROUND = 2_048
-# Stands between files where a model has no token for that, as there.
+# Stands between files if a model has no token for that, as at llama-server.
 _SNIPPET = "\n\n--- snippet ---\n\n"
 
 

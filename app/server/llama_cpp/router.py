@@ -14,7 +14,7 @@ from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import LoadBody
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import PING, EventStream, encode_event, while_connected
-from app.server.library.pulls import Pull, PullState, asked, begin, meant, remove, state_of, states
+from app.server.library.pulls import Pull, PullState, asked, begin, meant, pull_state, remove, states
 from app.server.library.worker import LibraryWorker
 from app.server.remotes.exchange import model_at_remote
 from core.values.messages import EnginePhase
@@ -90,7 +90,7 @@ async def _events(pool: ModelPool, library: LibraryWorker) -> AsyncGenerator[byt
                     if (one := coming.result()) is None:
                         return
                     if one["news"] == "downloads":
-                        found += told.of_downloads([state_of(job) for job in one["value"]])
+                        found += told.of_downloads([pull_state(job) for job in one["value"]])
                     elif one["news"] == "models":
                         found += told.of_list(set(await asyncio.to_thread(pool.names)))
                     coming = asyncio.ensure_future(anext(news, None))

@@ -27,7 +27,7 @@ from app.server.remotes.chat import AtRemote, where_it_runs
 from app.server.replies.pieces import ContentText, ReasoningText
 from core.values.messages import Receipt
 
-# How a model is loaded is set elsewhere; both belong to that.
+# Fields about how a model is loaded, which is set elsewhere.
 _HINTS = ("context_length", "ttl")
 _NO_TOOLS = ToolNames(())
 # How often a load is looked at, in seconds: often enough for a progress bar.

@@ -18,8 +18,7 @@ from app.server.chat.model_card import ModelCard, cards_of
 from app.server.http.body import LenientBody
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import while_connected
-from app.server.library.pulls import Pull, PullState, begin, meant, states
-from app.server.library.pulls import state as state_of
+from app.server.library.pulls import Pull, PullState, begin, find_pull, meant, states
 from app.server.library.worker import LibraryWorker
 from app.server.remotes.exchange import model_at_remote
 from app.server.remotes.listed import ListedModel
@@ -228,7 +227,7 @@ async def download_model(body: LmStudioDownloadBody, http: HttpRequest) -> Respo
     if pull is None:
         return JSONResponse({"status": "already_downloaded"})
     await begin(library, pull)
-    state = await state_of(library, pull)
+    state = await find_pull(library, pull)
     if state is None:
         raise refuse(400, f"The download of {pull.repo_id} was taken off the list: ask again.", param="model")
     return JSONResponse(_job(state))

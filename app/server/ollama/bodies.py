@@ -18,14 +18,14 @@ from core.values.errors import BadRequest
 from core.values.request import SamplingParams
 
 Message = dict[str, Any]
-# Options that go on as they are.
+# Options that are passed on unchanged.
 _SAMPLING = frozenset(one.name for one in fields(SamplingParams)) & frozenset(GenerationBody.model_fields) | {"stop"}
 # Fields of OpenAI's chats that some send as options: Open WebUI puts all there that a user has set.
 _OPENAI = frozenset(ChatCompletionBody.model_fields) - {
     *("model", "messages", "stream", "stream_options", "n", "tools", "logprobs", "top_logprobs"),
     *("return_progress", "timings_per_token", "drafted_spans", "add_generation_prompt", "continue_final_message"),
 }
-# What others send among the options and belongs beside them.
+# Fields that some clients send among the options, though they belong beside them.
 _BESIDE = ("format", "keep_alive", "think")
 # The fields of our calls by their names here.
 _SENT_FIELDS = {
@@ -60,7 +60,7 @@ class ModelBody(LenientBody):
 
 
 class RunBody(WholeNumbers, LenientBody):
-    """What all calls of a model have in common. ``keep_alive`` counts where it is 0: the model leaves memory then."""
+    """The fields of all calls of a model. ``keep_alive`` counts only if it is 0: the model leaves memory then."""
 
     model: str = Field(min_length=1)
     options: dict[str, Any] | None = None
@@ -84,7 +84,7 @@ class RunBody(WholeNumbers, LenientBody):
 
 
 class WritingBody(RunBody):
-    """What chats and texts have in common."""
+    """The fields of both chats and texts."""
 
     stream: bool | None = None
     format: Literal["", "json"] | dict[str, Any] | None = None
@@ -307,7 +307,7 @@ def _answered(result: OllamaMessage, open_calls: list[tuple[str, str]]) -> Messa
 def _turn(role: str, text: str, images: list[str] | None) -> Message:
     if not images:
         return {"role": role, "content": text}
-    # What kind of image it is says its file.
+    # The file itself says what kind of image it is.
     parts: list[Message] = [{"type": "image_url", "image_url": {"url": _data_url(image)}} for image in images]
     return {"role": role, "content": [*parts, {"type": "text", "text": text}]}
 

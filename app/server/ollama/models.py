@@ -19,8 +19,7 @@ from app.server.calls.model_pool import ModelPool
 from app.server.chat.model_card import card_of, facts_of, loaded_of
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import LineStream, while_connected
-from app.server.library.pulls import PullState, begin, meant, remove
-from app.server.library.pulls import state as state_of
+from app.server.library.pulls import PullState, begin, find_pull, meant, remove
 from app.server.library.worker import LibraryWorker
 from app.server.ollama.bodies import ModelBody, PullBody, ShowBody
 from app.server.ollama.chat import shown_name
@@ -39,11 +38,11 @@ from models.gguf.header import GgufHeader, MetadataValue, StoredArray, StoredTex
 VERSION = "0.32.15"
 # A list in a header is shown up to this length, as a vocabulary has 100,000 entries; with ``verbose`` all of it.
 _MOST_LISTED = 64
-# Shows a model by its base name, and asks for each: quantisations would be called alike, and some have none.
+# This client shows models by their base names: quantisations would be called alike, and some files have none.
 _SHOWS_BASE_NAMES = "GitHubCopilotChat/"
 _NEVER = timedelta(days=36_500)  # when a model leaves memory that stays there
-# What a remote's model is made of is not told, but clients look up its context under some name. Its own server decides
-# how long it stays in memory; here it counts as running for as long as it would at Ollama.
+# A remote does not say of which family a model is, but clients look up the context under a family's name. The remote
+# decides how long the model stays in memory; here it counts as running for as long as it would at Ollama.
 _REMOTE_FAMILY, _REMOTE_SECONDS = "remote", 300.0
 
 
@@ -162,7 +161,7 @@ def _model(entry: ModelEntry) -> dict[str, Any] | None:
     if facts is None:
         return None
     name = shown_name(entry.name)
-    # Files are not read for it: it names this version of the file, and is not the hash of its content.
+    # It identifies this version of the file. A hash of the content would take reading all of it.
     digest = hashlib.sha256(f"{entry.path}\n{modified}\n{facts.n_bytes}".encode()).hexdigest()
     return {
         "name": name,
@@ -336,7 +335,7 @@ async def _pulled(library: LibraryWorker, pool: ModelPool, name: str) -> AsyncGe
     await begin(library, wanted)
     told: Status = {}
     while True:
-        state = await state_of(library, wanted)
+        state = await find_pull(library, wanted)
         if state is None:
             raise refuse(400, f"The download of {wanted.repo_id} was taken off the list.", param="model")
         if state.problem:

@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS responses (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS responses_created ON responses (created);
 """
-# What was stored before there was this column is the owner's.
+# Responses that were stored before this column existed are the owner's.
 _NEW_COLUMN = "ALTER TABLE responses ADD COLUMN made_by TEXT"
 _FIELDS = "previous, input, response, made_by"
 _MAY_SEE = "(:made_by IS NULL OR made_by = :made_by)"

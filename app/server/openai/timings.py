@@ -200,7 +200,7 @@ class OpenAiReply(Reply):
     def __init__(self, call: Call[Any], run: EngineRun, id_prefix: str, kind: str) -> None:
         body = call.body
         self._call, self._run, self._choices = call, run, run.choices
-        # What every object repeats; its id is that of the first request, with another beginning.
+        # The fields that every object repeats. The id is that of the first request, with another prefix.
         self._repeated = {
             "id": f"{id_prefix}-{run.requests[0].id.partition('-')[2]}",
             "object": kind,

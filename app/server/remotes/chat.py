@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import httpx
 
 Json = dict[str, Any]
-# Whoever reads slowly slows the remote down, not only us.
+# Pieces that wait for the client: one that reads slowly slows the remote down, and fills no memory here.
 _MOST_HELD = 64
 # Fields that only servers of ours know; how much is thought is said as templates are told.
 _OURS = frozenset(
@@ -79,7 +79,7 @@ class AtRemote:
         self.remotes, self.there, self.local, self.path, self.body = remotes, there, local, path, body
 
     def drop_oldest(self, share: float) -> bool:
-        """As of ``local``."""
+        """Leave out the oldest turns, as ``local`` does."""
         return self.local.drop_oldest(share)
 
     @asynccontextmanager

@@ -19,7 +19,7 @@ from app.server.remotes.store import RemoteModel
 from core.values.messages import Ended, FinishReason, Receipt
 from core.values.request import Lane
 
-# Where the protocols say how many tokens there were.
+# The protocols' names for the numbers of tokens.
 _PROMPT = ("prompt_tokens", "input_tokens")
 _GENERATED = ("completion_tokens", "output_tokens")
 _MOST_USED = 100  # names are the clients', who could make up any number

@@ -8,9 +8,9 @@ from typing import Any
 from app.server.remotes.store import Remote
 from app.server.remotes.upstream import ModelList
 
-# By vLLM and SGLang; by ours, OpenRouter and Together; by Groq; by LM Studio; by llama-server, in ``meta``.
+# Of vLLM and SGLang; of ours, OpenRouter and Together; of Groq; of LM Studio; of llama-server, in ``meta``.
 _CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx", "n_ctx_train")
-# What others call our capabilities.
+# Other servers' names for our capabilities.
 _OTHER_WORDS = {"multimodal": "vision", "tool_use": "tools", "function_calling": "tools", "reasoning": "thinking"}
 _KNOWN = ("completion", "tools", "thinking", "vision", "embedding", "insert")
 

@@ -66,7 +66,7 @@ _NOT_FOR_REMOTES = frozenset(
     }
 )
 _READ = PATHS | _OPENAI_PATHS.keys() | _NOT_FOR_REMOTES
-# What llama-server tells of the model that the query names. Metrics are no JSON, and ours count remotes too.
+# Routes of llama-server about the model that the query names. Metrics are no JSON, and ours count remotes too.
 _ASKED = ("/props", "/slots", "/lora-adapters")
 _NAMED_IN_QUERY = (*_ASKED, "/metrics")
 

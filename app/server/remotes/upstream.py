@@ -77,7 +77,7 @@ class Upstream:
     """
 
     MAX_AGE = 60.0
-    # Who lists models is not kept waiting longer by a remote that does not answer.
+    # Seconds by which a remote that does not answer delays a list of all models.
     PATIENCE = 2.0
 
     def __init__(self, store: RemoteStore) -> None:

@@ -25,11 +25,11 @@ from app.server.replies.text_source import Reading, TextOver, TextSource
 Tools = Mapping[str, Mapping[str, Any]]
 # A function's name has 128 characters at most (chat_body.Function), a key as many.
 _LONGEST_NAME = 256
-# What is read of a call before its function is known.
+# The most characters of a call that are read before its function is known.
 _LONGEST_CALL = 1_000_000
 # Keys of a call that some models use instead of those of their template.
 _NAME_KEYS, _ARGUMENTS_KEYS = ("name", "tool_name"), ("arguments", "parameters")
-# What can begin a call although its first marker is missing, as Qwen3-Coder writes them.
+# A call may lack its first marker, as Qwen3-Coder writes them. Then it begins with a tag of so many characters or more.
 _SHORTEST_START = 6
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 

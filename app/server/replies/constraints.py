@@ -23,7 +23,7 @@ NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalPrope
 # tools of MCP servers come by the dozen, and one of them would make all calls impossible.
 LOOSE: dict[str, JsonSchema] = {"lenient": True, "coerce_one_of": True}
 _OPTIONS = "x-guidance"
-# Where a schema says what an object has; where schemas stand by names, which may be any; and where values stand that
+# Keywords that say what an object has; keywords that hold schemas by name, any name; and keywords that hold values that
 # are no schemas.
 _LISTING = (
     "properties", "allOf", "anyOf", "oneOf", "$ref", "if", "dependencies", "dependentSchemas", "unevaluatedProperties",
@@ -189,7 +189,7 @@ def schema_text(constraint: Constraint) -> str:
 
 
 _LOOK = re.compile(r"\(\?<?[=!]")
-# What of a pattern is read at once: something escaped, a set of characters, a bracket that opens a group, or a sign.
+# The parts of a pattern that are read one by one: an escape, a set of characters, an opening bracket, or a character.
 _READ = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\(\?<?[=!]|.", re.DOTALL)
 
 

@@ -19,7 +19,7 @@ from app.server.replies.reply_format import (
 )
 
 _THINK = Thinking("<think>", "</think>")
-# What models write that were told to call tools, without a form of their own: Hermes, Qwen 2.5 and many after them.
+# The form of models that have none of their own and are told to call tools: Hermes, Qwen 2.5 and many after them.
 HERMES = JsonCalls("<tool_call>\n", "\n</tool_call>", "\n</tool_call>\n<tool_call>\n")
 _GPT_OSS = ReplyFormat(
     thinking=Thinking("<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant"),
@@ -71,7 +71,7 @@ _MINIMAX_M3 = TaggedCalls(
     f'{_NS}</invoke>\n{_NS}<invoke name="',
 )
 
-# What a template's source has, and what its model's replies are then like.
+# Texts in a template's source, and the form of the replies of a model with such a template.
 _WHOLE = (
     (("<|channel|>", "<|message|>"), _GPT_OSS),
     (("<atem:function_calls>", "<|eom|>"), _MUSE),

@@ -24,7 +24,7 @@ from app.server.replies.reply_format import (
 )
 from core.values.request import Constraint
 
-# What stands in a marker for an id or a number, and what a key may be where no schema lists them.
+# An id or a number within a marker, and a key if no schema lists the keys.
 _ID, _KEY = "/[A-Za-z0-9_.:-]{1,40}/", '/[^<>"\\n]{1,100}/'
 _COMMA = ' ", " '
 # White space as templates write it (``tojson``): the next turn's prompt has a call as it was generated, so none of it

@@ -26,13 +26,13 @@ from jinja2.sandbox import SandboxedEnvironment
 
 MAX_MEMORY = 1 << 29
 MAX_OPEN_FILES = 3
-# Whoever waits for an answer gives up much sooner; this ends a template that loops when nobody is left to do so.
+# Those who wait for an answer give up much sooner; this ends a template that loops when they are gone.
 LONGEST_RENDERING = 60
 MAX_TEMPLATES = 8
 LATE_IMPORTS = ("encodings.unicode_escape", "jinja2.constants", "jinja2.debug", "pprint", "textwrap")
 LENGTH = struct.Struct(">I")
 _TEMPLATE_FILE = "<template>"  # as jinja calls one that was no file
-# What a model thought before it answered, as templates name it; the first is how messages come here.
+# Templates' names for a model's thoughts before its answer; messages come here with the first.
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 THINKING_PART = "part"  # a part of the content, as Mistral's want it
 _SOURCE = secrets.token_hex(8)  # around the number of a text in JSON that is replaced by it; in no message
@@ -192,7 +192,7 @@ class ChatTemplate:
         try:
             return self._write(variables | {"messages": messages})
         except UndefinedError:
-            # What a template looks for in what a tool or a message lacks is empty, as in llama.cpp.
+            # A field that a tool or a message lacks counts as empty, as in llama.cpp.
             lenient = self._environment.overlay(undefined=ChainableUndefined)
             self._template = lenient.from_string(self._source)
             return self._write(variables | {"messages": messages})
@@ -347,7 +347,7 @@ def _place_of(error: Exception) -> str:
 
 def give_up_rights() -> None:
     """Limit memory and take away files and sockets: a template that breaks out of the sandbox finds little."""
-    # What reads a file at its first use must be used once while that is still allowed.
+    # Everything that reads a file at its first use is used once while that is still allowed.
     for module in LATE_IMPORTS:
         importlib.import_module(module)
     strftime_now("%Y")

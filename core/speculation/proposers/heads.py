@@ -45,7 +45,7 @@ class AutoregressiveHead(HiddenStateProposer):
         first_position: int,
         state_width: int,
     ) -> None:
-        """As its base; features become states of ``state_width`` numbers."""
+        """As the base class; features become states of ``state_width`` numbers."""
         super().__init__(own, target, features, first_position)
         self._state_width = state_width
         self._batch = StateBatch(own.context.n_batch, state_width)

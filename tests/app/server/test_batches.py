@@ -139,6 +139,17 @@ def test_files_are_listed_read_and_deleted_and_need_a_purpose(server):
     assert server.http.post("/v1/files", files=upload, data={"purpose": "batch"}, headers=page).status_code == 403
 
 
+def test_a_file_whose_name_is_no_text_stays_readable_in_the_list(server):
+    part = 'Content-Disposition: form-data; name="{}"{}\r\n\r\n{}\r\n'
+    parts = (part.format("purpose", "", "batch"), part.format("file", '; filename="a+2AA-b.jsonl"', "one"))
+    form = "".join(f"--edge\r\n{one}" for one in parts) + "--edge--\r\n"
+    half_a_pair = {"Content-Type": "multipart/form-data; boundary=edge; charset=utf-7"}
+    uploaded = server.http.post("/v1/files", content=form.encode(), headers=half_a_pair)
+    assert (uploaded.status_code, uploaded.json()["filename"]) == (200, "a?b.jsonl")
+    assert uploaded.json()["id"] in [one.id for one in server.client.files.list()]
+    server.client.files.delete(uploaded.json()["id"])
+
+
 def files_on(disk: Path) -> list[Path]:
     return sorted(path for path in disk.rglob("*") if path.is_file())
 

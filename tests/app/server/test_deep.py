@@ -34,6 +34,7 @@ from core.values.messages import Ended, EnginePhase, Failure, FailureKind, Finis
 from core.values.request import Request, SamplingParams
 from tests.support import measured
 from tools.model_factory.gguf_factory import EMBER
+from tools.model_factory.lora_factory import lora
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked_children")]
 USER = {"role": "user", "content": "Tell me a story about a fox."}
@@ -45,10 +46,11 @@ class Room:
     def __init__(self, bridge: EngineBridge, renderer: TemplateRenderer, model: LoadedModel) -> None:
         self.bridge, self.renderer, self.model = bridge, renderer, model
 
-    async def reply(self, max_tokens: int | None = 30, **fields: Any) -> DeepReply:
+    async def reply(self, max_tokens: int | None = 30, scales: tuple[float, ...] = (), **fields: Any) -> DeepReply:
         body = ChatCompletionBody.model_validate({"messages": [USER], "speed": "deep", "seed": 1} | fields)
         prompt = await self.renderer.render(self.model, body.template_variables())
-        question = Request("question", prompt, max_tokens, sampling=next(body.sampling(None)))
+        sampling = next(body.sampling(None))
+        question = Request("question", prompt, max_tokens, sampling=sampling, lora=scales, salt=body.salt)
         return DeepReply(body, question, self.bridge, self.renderer, self.model)
 
     async def answer(self, request: Request) -> tuple[str, Ended]:
@@ -113,6 +115,18 @@ def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever this machine's steps cost, three drafts are nearly free."""
     plan = deep.plan_deep
     monkeypatch.setattr(deep, "plan_deep", lambda now: plan(replace(now, cheap_rows=3)))
+
+
+@pytest.mark.usefixtures("_cheap")
+async def test_notes_find_the_question_in_the_cache_of_their_key_and_adapters(tmp_path: Path) -> None:
+    asked = {"role": "user", "content": "What does the owl that nobody else has asked about eat in a long winter?"}
+    async with room(tmp_path, lora=((str(lora(tmp_path / "owl.gguf", 1)), 1.0),)) as stage:
+        for own in ({"cache_salt": "of a user"}, {"scales": (0.5,)}):
+            reply = await stage.reply(messages=[asked], **own)
+            async with aclosing(reply.think()) as thinking:
+                assert [progress async for progress in thinking]
+            drafting, distilling = reply.stages
+            assert distilling.receipts[0].n_cached > drafting.receipts[0].n_prompt // 2, own
 
 
 @pytest.mark.usefixtures("_cheap")

@@ -68,7 +68,10 @@ def test_both_versions_are_named_where_they_differ(worker: TestWorker, monkeypat
         look(worker.address, TOKEN)
 
 
-@pytest.mark.parametrize("says", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00\x00\x00\x02{}", b""])
+HALF_A_PAIR = b'\x00\x00\x00/{"slipstream_worker": 1, "challenge": "\\ud800"}'
+
+
+@pytest.mark.parametrize("says", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00\x00\x00\x02{}", b"", HALF_A_PAIR])
 def test_what_is_no_worker_is_called_so(says: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
