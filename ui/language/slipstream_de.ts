@@ -7574,6 +7574,16 @@ Klicke für mehr.</translation>
       <translation>Der Server hält gerade an.</translation>
     </message>
     <message>
+      <location filename="../../app/server/openai/response_store.py" />
+      <source>{file}, where responses are stored, cannot be used: {error}.</source>
+      <translation>{file}, worin Antworten gespeichert werden, ist nicht benutzbar: {error}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/openai/response_store.py" />
+      <source>A newer Slipstream has changed {file}, where responses are stored: update this one. ({error})</source>
+      <translation>Ein neueres Slipstream hat {file} geändert, worin Antworten gespeichert werden: Aktualisiere dieses. ({error})</translation>
+    </message>
+    <message>
       <location filename="../../app/server/owner_routes.py" />
       <source>The system does not let this account use port {port}.</source>
       <translation>Das System lässt dieses Konto Port {port} nicht nutzen.</translation>
