@@ -7215,6 +7215,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />
+      <source>{name} cannot be opened: its name is not UTF-8. Rename the file, or import its folder in the library.</source>
+      <translation>{name} lässt sich nicht öffnen: Der Name ist kein UTF-8. Benenne die Datei um, oder importiere ihren Ordner in der Bibliothek.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
       <source>{path} is no model file that is there.</source>
       <translation>{path} ist keine vorhandene Modelldatei.</translation>
     </message>

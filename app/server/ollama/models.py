@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import math
+import os
 import time
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
@@ -163,7 +164,7 @@ def _model(entry: ModelEntry) -> dict[str, Any] | None:
         return None
     name = shown_name(entry.name)
     # Files are not read for it: it names this version of the file, and is not the hash of its content.
-    digest = hashlib.sha256(f"{entry.path}\n{modified}\n{facts.n_bytes}".encode()).hexdigest()
+    digest = hashlib.sha256(os.fsencode(f"{entry.path}\n{modified}\n{facts.n_bytes}")).hexdigest()
     return {
         "name": name,
         "model": name,
