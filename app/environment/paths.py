@@ -98,7 +98,7 @@ def _close(folder: Path) -> None:
 def models_folder() -> Path:
     """Models that were downloaded: beside the chats, or where they were moved to."""
     try:
-        place = models_place_file().read_text(encoding="utf-8").strip()
+        place = models_place_file().read_text(encoding="utf-8", errors="surrogatepass").strip()
     except (OSError, UnicodeDecodeError):
         place = ""
     return Path(place) if place else data_folder() / "models"

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 ROWS_AT_ONCE = 100  # a line that the window reads in a millisecond
+_STAND_IN = "\N{REPLACEMENT CHARACTER}"  # what Qt has for bytes that are not UTF-8
 
 
 class ModelService:
@@ -87,6 +88,13 @@ class ModelService:
         entry = self._at(path)
         if entry is None:
             found = self.catalog.find(str(path))
+            if found is None and _STAND_IN in file:
+                raise LibraryError(
+                    "{name} cannot be opened: its name is not UTF-8. Rename the file, or import its folder in the "
+                    "library.",
+                    ExitCode.MODEL,
+                    name=path.name,
+                )
             if found is None:
                 raise LibraryError("{path} is no model file that is there.", ExitCode.MODEL, path=path)
             if found.problem is not None:

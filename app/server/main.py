@@ -226,7 +226,10 @@ def _log_to_file_and_stderr() -> FileLock:
     handlers: list[logging.Handler] = [to_stderr]
     path, lock = _own_log()
     with contextlib.suppress(OSError):
-        handlers.append(RotatingFileHandler(path, maxBytes=1 << 21, backupCount=1))
+        # Names of files may hold what UTF-8 cannot.
+        handlers.append(
+            RotatingFileHandler(path, maxBytes=1 << 21, backupCount=1, encoding="utf-8", errors="backslashreplace")
+        )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=handlers)
     to_stderr.setFormatter(logging.Formatter("%(message)s"))
     logging.raiseExceptions = False  # where the disk is full, each line of the log would become a traceback

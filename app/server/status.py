@@ -20,6 +20,7 @@ from app.server.http.body import as_asked
 from app.server.http.errors import ModelNotFound
 from core.values.messages import EnginePhase, Snapshot
 from models.catalog.catalog import ModelEntry
+from models.formatting.safe_text import in_utf8
 
 HEALTH = {
     EnginePhase.READY: "ok",
@@ -193,7 +194,7 @@ def _draft_name(host: ModelHost) -> str | None:
     if model is None:
         return None
     if model.draft_path != (str(draft.path) if draft.path is not None else ""):
-        return Path(model.draft_path).stem or None
+        return in_utf8(Path(model.draft_path).stem) or None
     return draft.name
 
 

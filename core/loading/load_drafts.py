@@ -36,6 +36,7 @@ from core.values.errors import DraftRefused, LoadFailed
 from core.values.messages import LoadedModel, SmallModel
 from models.facts.model_facts import ModelFacts, read_model
 from models.formatting import figures
+from models.formatting.safe_text import in_utf8
 from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
 from models.gguf.header import read_header
@@ -192,7 +193,7 @@ def small_model_facts(draft: DraftModelProposer, options: EngineOptions, n_ctx: 
     assert options.draft_path is not None
     model, vocab = draft.model, Vocab(draft.model)
     return SmallModel(
-        name=Path(options.draft_path).stem,
+        name=in_utf8(Path(options.draft_path).stem),
         description=model.description,
         n_bytes=model.n_bytes,
         n_vocab=vocab.n_tokens,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -72,7 +73,7 @@ class Measurements:
 def measurement_key(*parts: object) -> str:
     """Return the key of a measurement: ``parts``, the machine, and the version of llama-cpp-python."""
     text = ":".join(str(part) for part in (*parts, cpu_name(), core_count(), version("llama_cpp_python")))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
 
 
 def runs_key() -> str:

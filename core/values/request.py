@@ -246,7 +246,7 @@ class Request:
     ``lora`` are the scales of the engine's LoRA adapters; empty for the usual ones. ``prompt_logprobs`` also gives the
     log probabilities of the prompt's tokens, all of which are evaluated then. ``reports_progress`` also says how much
     of the prompt was read, after each step. ``slot`` is the slot to run in if it is free; None takes the best one.
-    Requests with different salts share no cached texts.
+    Requests with different salts share no cached texts, and nothing is drafted for one from a text of another.
     """
 
     id: str

@@ -15,6 +15,7 @@ from models.facts.facts_cache import FactsFile, Stamp
 from models.facts.header_facts import HeaderFacts, header_facts
 from models.facts.model_facts import ModelFacts, read_model
 from models.facts.split_files import is_listed, model_name, parts
+from models.formatting.safe_text import in_utf8
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 from models.gguf.errors import GgufError
@@ -116,11 +117,12 @@ class Catalog:
 
         A name that the last scan found needs no new scan unless its file has changed.
         """
+        given, name = name, in_utf8(name)
         known = _by_name(self._last, name)
         if known is not None and _stamp(known.path) in self._read:
             return known
         entries = self.entries()
-        known = _by_name(entries, name) or _by_title(entries, name) or self._by_path(entries, name)
+        known = _by_name(entries, name) or _by_title(entries, name) or self._by_path(entries, given)
         return known or _by_tag(entries, name) or self._by_alias(entries, name)
 
     def _ordered(self, folder: Path, files: Iterable[Path]) -> list[Path]:
@@ -180,7 +182,7 @@ class Catalog:
             return None
         with self._lock:
             self._read[stamp] = self._known(path, stamp)
-            return self._entry(model_name(path), path.absolute(), stamp)
+            return self._entry(in_utf8(model_name(path)), path.absolute(), stamp)
 
 
 def has_models(imported: ImportedFolder) -> bool:
@@ -310,8 +312,8 @@ def _unique_names(paths: Mapping[Path, str]) -> list[tuple[str, Path]]:
     taken: Counter[str] = Counter()
     named = []
     for path, given in paths.items():
-        folders = [parent.name for parent in path.parents if parent.name]
-        name = given or model_name(path)
+        folders = [in_utf8(parent.name) for parent in path.parents if parent.name]
+        name = given or in_utf8(model_name(path))
         while taken[name.casefold()] and folders:
             name = f"{folders.pop(0)}/{name}"
         taken[name.casefold()] += 1

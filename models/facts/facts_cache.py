@@ -17,8 +17,8 @@ from models.formatting.json_values import plain, value_of
 SOURCES = (
     "facts/architectures.py", "gguf/byte_source.py", "facts/facts_cache.py", "gguf/tensor_types.py", "gguf/header.py",
     "gguf/errors.py", "formatting/json_values.py", "facts/layer_weights.py", "facts/model_facts.py",
-    "facts/split_files.py", "files/disk.py", "files/errors.py", "formatting/figures.py", "formatting/sentence.py",
-    "formatting/system_error.py",
+    "facts/split_files.py", "files/disk.py", "files/errors.py", "formatting/figures.py", "formatting/safe_text.py",
+    "formatting/sentence.py", "formatting/system_error.py",
 )  # fmt: skip
 # Larger files are not read: the facts of 5,000 models with 64 layers each take this much.
 _MAX_BYTES = 256 << 20

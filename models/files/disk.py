@@ -48,6 +48,7 @@ def read_value(kind: Any, path: Path) -> Any:
 def write_whole(path: Path, text: str, *, is_durable: bool = False, is_private: bool = False) -> None:
     """Replace the file's content by ``text`` (UTF-8), and make its folders; raises OSError.
 
+    Names of files in it may hold what UTF-8 cannot: readers of JSON know how Python writes that.
     A reader sees the old content or the new one, even if this process dies or others write too. ``is_durable``
     also makes it survive a loss of power, and ``is_private`` lets nobody but its owner read it.
     """
@@ -55,7 +56,7 @@ def write_whole(path: Path, text: str, *, is_durable: bool = False, is_private: 
     new = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.new")
     try:
         opener = partial(os.open, mode=0o600 if is_private else 0o666)
-        with open(new, "w", encoding="utf-8", opener=opener) as file:
+        with open(new, "w", encoding="utf-8", errors="surrogatepass", opener=opener) as file:
             file.write(text)
             if is_durable:
                 file.flush()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # Zero-width joiners: some scripts need them, and they are harmless.
 _JOINERS = "\u200c\u200d"
 _CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _STAND_IN = "\N{REPLACEMENT CHARACTER}"
+# In Python's names of files, what stands for bytes that are not UTF-8.
+_NOT_TEXT = re.compile("[\ud800-\udfff]")
+
+
+def in_utf8(name: str) -> str:
+    """Return the name of a file as text that UTF-8 can write: each byte that was not is %XX."""
+    return name if name.isascii() else _NOT_TEXT.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", name)
 
 
 def one_line(text: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from models.formatting import figures
+from models.formatting.safe_text import in_utf8
 
 _HOLE: Final = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _FORMS: Final[Mapping[str, Callable[[Any], str]]] = {
@@ -42,7 +43,7 @@ class Sentence(str):
 
     def __new__(cls, text: str, /, **facts: object) -> Sentence:
         """Fill ``text`` with ``facts``; facts that are neither text nor numbers are converted to text."""
-        kept = {name: fact if isinstance(fact, str | int | float) else str(fact) for name, fact in facts.items()}
+        kept = {name: _fact(fact) for name, fact in facts.items()}
         sentence = super().__new__(cls, _filled(_translate(text), kept))
         sentence.text, sentence.facts = text, kept
         return sentence
@@ -106,6 +107,12 @@ def without_facts(value: Any) -> Any:
             return value["said"]
         return {name: without_facts(item) for name, item in value.items()}
     return [without_facts(item) for item in value] if isinstance(value, list) else value
+
+
+def _fact(fact: object) -> str | int | float:
+    if isinstance(fact, Sentence | int | float):
+        return fact
+    return in_utf8(str(fact))  # it may be the name of a file
 
 
 def _made_of(text: str, facts: Mapping[str, Any]) -> Sentence:

@@ -186,6 +186,20 @@ def test_removal_goes_to_the_trash_and_one_that_fails_says_what_to_do(models, mo
     assert (code, "could not be deleted: Permission denied" in err, "--delete" in err) == (ExitCode.ERROR, True, False)
 
 
+def test_a_file_whose_name_is_not_utf8_is_listed_set_and_removed(models, home):
+    file = home / "data" / "models" / os.fsdecode(b"\xff.gguf")
+    file.parent.mkdir(parents=True)
+    for name in ("%FF", "\udcff", str(file)):
+        shutil.copyfile(EMBER_DRAFT, file)
+        (listed,) = [entry for entry in models.json("list") if not entry["is_toy"]]
+        assert (listed["name"], listed["problem"]) == ("%FF", None)
+        assert models("list")[0] == ExitCode.OK
+        assert models.json("show", name)["name"] == "%FF"
+        assert models("settings", name, "--set", "temperature=0.5")[0] == ExitCode.OK
+        assert models("rm", name, "--delete")[0] == ExitCode.OK
+        assert not file.exists()
+
+
 def test_what_was_not_downloaded_is_not_removed(models, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "own.gguf").write_bytes(EMBER_DRAFT.read_bytes())

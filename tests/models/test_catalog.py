@@ -46,6 +46,21 @@ def names(catalog: Catalog) -> list[str]:
     return [entry.name for entry in catalog.entries()]
 
 
+def test_a_name_that_is_not_utf8_is_text_all_the_same(copy, tmp_path):
+    files = [copy(os.fsdecode(name)) for name in (b"m\xff.gguf", b"a\xe9/m.gguf", b"m.gguf", b"m%FF.gguf")]
+    catalog = Catalog([tmp_path], starter=None)
+    found = {entry.name: entry for entry in catalog.entries()}
+    assert {name: entry.path.name for name, entry in found.items()} == {
+        "m": "m.gguf",
+        "m%FF": "m%FF.gguf",
+        f"{tmp_path.name}/m%FF": "m\udcff.gguf",
+        "a%E9/m": "m.gguf",
+    }
+    for entry in found.values():
+        assert catalog.find(entry.name) == entry
+    assert [catalog.find(str(file)).path for file in files] == files
+
+
 def test_the_bundled_pair_comes_first(copy, tmp_path):
     copy("a-model.gguf")
     entries = Catalog([tmp_path]).entries()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,6 +43,7 @@ from ui.language import tr
 CALL_TIMEOUT_MS = 10_000
 NOTICED_MS = 3_000  # within that time it is known that a server has died and comes back
 EMBED_TIMEOUT_MS = 120_000  # the model for them may have to be loaded first
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,5 +381,6 @@ def _part(disposition: str, body: bytes = b"") -> QHttpPart:
 
 
 def _encoded(body: dict[str, Any]) -> QByteArray:
-    # Lone surrogates, which a paste can hold, have no UTF-8.
-    return QByteArray(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+    # Lone surrogates, which a paste and names of files can hold, have no UTF-8.
+    text = _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", json.dumps(body, ensure_ascii=False))
+    return QByteArray(text.encode())

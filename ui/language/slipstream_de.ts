@@ -7215,6 +7215,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />
+      <source>{name} cannot be opened: its name is not UTF-8. Rename the file, or import its folder in the library.</source>
+      <translation>{name} lässt sich nicht öffnen: Der Name ist kein UTF-8. Benenne die Datei um, oder importiere ihren Ordner in der Bibliothek.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
       <source>{path} is no model file that is there.</source>
       <translation>{path} ist keine vorhandene Modelldatei.</translation>
     </message>
@@ -7572,6 +7577,16 @@ Klicke für mehr.</translation>
       <location filename="../../app/server/library/worker.py" />
       <source>The server is stopping.</source>
       <translation>Der Server hält gerade an.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/openai/response_store.py" />
+      <source>{file}, where responses are stored, cannot be used: {error}.</source>
+      <translation>{file}, worin Antworten gespeichert werden, ist nicht benutzbar: {error}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/openai/response_store.py" />
+      <source>A newer Slipstream has changed {file}, where responses are stored: update this one. ({error})</source>
+      <translation>Ein neueres Slipstream hat {file} geändert, worin Antworten gespeichert werden: Aktualisiere dieses. ({error})</translation>
     </message>
     <message>
       <location filename="../../app/server/owner_routes.py" />

@@ -23,6 +23,7 @@ from core.values.messages import EnginePhase, LoadedModel
 from core.values.request import Request, SamplingParams, SlotAction, SlotDone, SlotRequest
 from models.files.errors import UnsafeName
 from models.files.safe_path import safe_parts
+from models.formatting.safe_text import in_utf8
 
 _RANDOM_SEED = 2**32 - 1  # as llama-server writes a seed that is drawn
 _ACTIONS = get_args(SlotAction)
@@ -44,7 +45,7 @@ async def properties(http: HttpRequest) -> Response:
             },
             "total_slots": model.n_slots,
             "model_alias": host.name,
-            "model_path": model.path,
+            "model_path": in_utf8(model.path),
             "chat_template": model.chat_template or "",
             # Editors offer tools only where it says so.
             "chat_template_caps": {"supports_tools": calls_tools, "supports_tool_calls": calls_tools},

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import math
+import os
 import time
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
@@ -162,7 +163,7 @@ def _model(entry: ModelEntry) -> dict[str, Any] | None:
         return None
     name = shown_name(entry.name)
     # It identifies this version of the file. A hash of the content would take reading all of it.
-    digest = hashlib.sha256(f"{entry.path}\n{modified}\n{facts.n_bytes}".encode()).hexdigest()
+    digest = hashlib.sha256(os.fsencode(f"{entry.path}\n{modified}\n{facts.n_bytes}")).hexdigest()
     return {
         "name": name,
         "model": name,

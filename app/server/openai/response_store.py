@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from app.environment.paths import make_private
 from app.server.calls.generation import new_id
 from app.server.http.keys import caller_id
+from core.values.errors import SlipstreamError
 from models.files.disk import back_up_database, backup_of, move_database
 
 _log = logging.getLogger("slipstream.server")
@@ -32,6 +33,7 @@ CREATE TABLE IF NOT EXISTS responses (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS responses_created ON responses (created);
 """
+_COLUMNS = "id, created, previous, input, response, made_by"
 # Responses that were stored before this column existed are the owner's.
 _NEW_COLUMN = "ALTER TABLE responses ADD COLUMN made_by TEXT"
 _FIELDS = "previous, input, response, made_by"
@@ -45,6 +47,10 @@ WITH RECURSIVE chain (id, previous, input, response, made_by, depth) AS (
     WHERE depth < {_MOST_LINKS}
 ) SELECT {_FIELDS} FROM chain ORDER BY depth DESC
 """
+
+
+class ResponsesRefused(SlipstreamError):
+    """The file of stored responses cannot be used; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +101,15 @@ class ResponseStore:
 
         def insert(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM responses WHERE created < ?", (oldest,))
-            connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?)", row)
+            # By name: a newer version may have added columns.
+            connection.execute(f"INSERT INTO responses ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row)
             if backup.exists() and backup.stat().st_mtime < oldest:
                 backup.unlink()
 
         try:
             self._do(insert)
-        except (OSError, sqlite3.Error) as error:
-            _log.warning("A response could not be stored in %s: %s", self._file, error)
+        except (OSError, ResponsesRefused) as error:
+            _log.warning("A response could not be stored: %s", error)
             return False
         return True
 
@@ -152,19 +159,36 @@ class ResponseStore:
         return self._do(lambda connection: connection.execute(query, _values(**values)).fetchall())
 
     def _do(self, work: Callable[[sqlite3.Connection], R]) -> R:
-        """Return what ``work`` does with the file. One that is damaged is set aside, and it is done with a new one."""
+        """Return what ``work`` does with the file. One that is damaged is set aside, and it is done with a new one.
+
+        Raises OSError and ResponsesRefused.
+        """
         with self._lock:
             try:
                 with self._connection() as connection:
                     return work(connection)
-            except sqlite3.DatabaseError as error:
+            except sqlite3.Error as error:
                 # The upper bits of the code say more exactly what is damaged.
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
-                    raise
+                    raise self._refused(error) from error
                 self._shut()
                 self._set_aside()
                 with self._connection() as connection:
                     return work(connection)
+
+    def _refused(self, error: sqlite3.Error) -> ResponsesRefused:
+        found = set[str]()
+        with contextlib.suppress(sqlite3.Error):
+            found = _columns(self._open) if self._open is not None else found
+        if found - set(_COLUMNS.split(", ")):
+            return ResponsesRefused(
+                "A newer Slipstream has changed {file}, where responses are stored: update this one. ({error})",
+                file=self._file,
+                error=error,
+            )
+        return ResponsesRefused(
+            "{file}, where responses are stored, cannot be used: {error}.", file=self._file, error=error
+        )
 
     def _connection(self) -> sqlite3.Connection:
         if self._open is None:
@@ -198,8 +222,12 @@ class ResponseStore:
 
 
 def _is_older(connection: sqlite3.Connection) -> bool:
-    columns = [row[1] for row in connection.execute("PRAGMA table_info(responses)")]
+    columns = _columns(connection)
     return bool(columns) and "made_by" not in columns
+
+
+def _columns(connection: sqlite3.Connection) -> set[str]:
+    return {row[1] for row in connection.execute("PRAGMA table_info(responses)")}
 
 
 def _values(**values: Any) -> dict[str, Any]:

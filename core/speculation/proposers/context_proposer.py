@@ -104,8 +104,9 @@ class ContextProposer(CostlyProposer):
         self.reads = own.reads
         self._bytes_read = 0
         self._sampler = DraftSampler(n_vocab)
-        # The tokens of each slot that the context holds.
+        # The tokens of each slot that the context holds, and their salt.
         self._held = [TokenBuffer(np.empty(0, np.int32)) for _ in range(own.n_slots)]
+        self._salts = [""] * own.n_slots
         # The slots whose texts are held, each with the number of the request that it had (``Slot.n_tenants``).
         self._tenancies: dict[int, tuple[Slot, int]] = {}
 
@@ -135,6 +136,14 @@ class ContextProposer(CostlyProposer):
             self.model.close()
 
     # -- for those that draft -----------------------------------------------------------------------------------
+
+    def _held_for(self, sequence: Sequence) -> TokenBuffer:
+        """Return the tokens that the context holds in a sequence's slot; a text with another salt is dropped."""
+        slot, salt = sequence.slot.id, sequence.request.salt
+        if self._salts[slot] != salt:
+            self._drop(slot)
+            self._salts[slot] = salt
+        return self._held[slot]
 
     def _use(self, sequence: Sequence) -> None:
         """Record that a slot's text is that of its present request."""
@@ -308,7 +317,7 @@ class HiddenStateProposer(ContextProposer):
         known = self._windows[slot].known(tokens[:-1])
         if known.stop < last or not known:
             return None
-        first, n_held = known.start + self.reads_last, min(self._held[slot].common_prefix(tokens), last)
+        first, n_held = known.start + self.reads_last, min(self._held_for(sequence).common_prefix(tokens), last)
         is_fresh = n_held <= self._starts[slot] or n_held < first
         return UnreadSpan(sequence, first if is_fresh else n_held, last + self.reads_last, is_fresh)
 

@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from core.cost.calibration import USUAL_WIDTHS, MeasuredContext
 from core.kv_cache.memory import choose_memory
-from core.kv_cache.slot import TokenBuffer
 from core.llama.context import Batch
 from core.llama.model import Model
 from core.scheduler.planner import attended
@@ -95,9 +94,6 @@ class DraftModelProposer(ContextProposer):
         rows = self._read_up_to_here(sequence)
         if rows:
             self._observe(rows, 0, self._clock() - began)
-
-    def _held_for(self, sequence: Sequence) -> TokenBuffer:
-        return self._held[sequence.slot.id]
 
     def _read_what_is_far_behind(self, chains: list[DraftChain]) -> tuple[int, set[str]]:
         """Read what is far behind; return how many rows that took, and who has a few unread tokens left."""

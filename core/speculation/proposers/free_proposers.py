@@ -27,7 +27,7 @@ _MOST_STRAYED, _STRAYED_SHARE = 3, 4
 _LONGEST_MATCH = _MATCH_EDGES[-1]
 # Size of n-grams in a text's own index.
 _SIZE = 3
-# Size of n-grams that all requests share, and how many are kept: some 80 MB.
+# Size of n-grams that requests share, and how many are kept: some 80 MB.
 _SHARED_SIZE, _SHARED_LIMIT = 4, 400_000
 # Tokens of a prompt that are indexed in one step, which takes about a millisecond.
 _PIECE = 1024
@@ -79,7 +79,8 @@ class _Track:
     ``place`` and ``match`` are ``source`` and ``run`` of the present chain.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, salt: str) -> None:
+        self.salt = salt
         self.index = NgramIndex([])
         self.source = self.run = 0
         self.place = self.match = 0
@@ -138,34 +139,39 @@ class _Track:
 
 
 class NgramProposer(Proposer):
-    """Drafts what followed the latest tokens before: in the text itself, else in the texts of other requests."""
+    """Drafts what followed the latest tokens before: in the text itself, else in texts of other requests.
+
+    Only texts with the same salt: how much was drafted would tell what others have said.
+    """
 
     name = "lookup"
 
     def __init__(self) -> None:
         super().__init__((*_LOCAL_PRIORS, *_SHARED_PRIORS, _REPLACED_PRIOR))
         self._tracks: dict[str, _Track] = {}
-        # What followed an n-gram the last time, and its bin: the token times the number of bins, plus the bin.
-        self._shared: dict[tuple[int, ...], int] = {}
+        # What last followed an n-gram of a salt, and its bin: the token times the number of bins, plus the bin.
+        self._shared: dict[tuple[str | int, ...], int] = {}
 
     def begin(self, sequence: Sequence) -> None:
         """Begin to index a prompt; the rest of a long one is indexed with the next lookups."""
-        track = self._tracks[sequence.id] = _Track()
+        track = self._tracks[sequence.id] = _Track(sequence.request.salt)
         track.read_on(sequence)
 
     def end(self, sequence: Sequence) -> None:
         """Add the finished text to the shared index."""
-        if self._tracks.pop(sequence.id, None) is not None:
-            self.add_text(sequence.tokens.view[max(sequence.n_prompt - _SHARED_SIZE, 0) :].tolist())
+        track = self._tracks.pop(sequence.id, None)
+        if track is not None:
+            self.add_text(sequence.tokens.view[max(sequence.n_prompt - _SHARED_SIZE, 0) :].tolist(), track.salt)
 
     def clear(self) -> None:
         """Empty the shared index."""
         self._shared.clear()
 
-    def add_text(self, tokens: list[int]) -> None:
+    def add_text(self, tokens: list[int], salt: str = "") -> None:
         """Add a text to the shared index."""
         shared, n_bins = self._shared, len(_SHARED_PRIORS)
-        for key, token in zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False):
+        for window, token in zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False):
+            key: tuple[str | int, ...] = (salt, *window)
             known = shared.get(key)
             shared[key] = n_bins * token + (0 if known is None else 1 if known // n_bins == token else 2)
         if len(shared) > _SHARED_LIMIT:
@@ -207,13 +213,13 @@ class NgramProposer(Proposer):
             track.place += 1
             track.match += 1
             return track.next(chain.tokens)
-        return self._from_others([*track.index.tokens[-_SHARED_SIZE:], *chain.tokens])
+        return self._from_others(track.salt, [*track.index.tokens[-_SHARED_SIZE:], *chain.tokens])
 
     def _first(self, track: _Track) -> ProposedToken | None:
-        return track.next([]) if track.look() else self._from_others(track.index.tokens)
+        return track.next([]) if track.look() else self._from_others(track.salt, track.index.tokens)
 
-    def _from_others(self, tokens: list[int]) -> ProposedToken | None:
-        known = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
+    def _from_others(self, salt: str, tokens: list[int]) -> ProposedToken | None:
+        known = self._shared.get((salt, *tokens[-_SHARED_SIZE:]))
         if known is None:
             return None
         token, place = divmod(known, len(_SHARED_PRIORS))

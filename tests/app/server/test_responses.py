@@ -150,6 +150,29 @@ def test_a_reply_that_cannot_be_stored_comes_all_the_same_and_says_so(server, ho
     assert "response_id" not in lm_studio.json()
 
 
+def test_beside_a_newer_version_responses_are_stored_or_it_is_said_why_not(server, home, responses, story):
+    """One that adds columns, and one that changes what there is."""
+    with closing(sqlite3.connect(home / "data" / "responses.sqlite")) as newer:
+        newer.execute("ALTER TABLE responses ADD COLUMN place TEXT")
+        try:
+            stored = responses.create(**STORY)
+            assert stored.to_dict()["store"]
+            assert responses.retrieve(stored.id).output_text == stored.output_text
+            newer.execute("ALTER TABLE responses RENAME COLUMN response TO text")
+            assert not responses.create(**STORY).to_dict()["store"]
+            for method, path in (("GET", f"/{story.id}"), ("GET", f"/{story.id}/input_items"), ("GET", "")):
+                error = server.http.request(method, f"/v1/responses{path}").json()["error"]
+                assert "A newer Slipstream has changed" in error["message"]
+            log = server.http.get("/slipstream/log").json()["lines"]
+        finally:
+            columns = {row[1] for row in newer.execute("PRAGMA table_info(responses)")}
+            if "text" in columns:
+                newer.execute("ALTER TABLE responses RENAME COLUMN text TO response")
+            newer.execute("ALTER TABLE responses DROP COLUMN place")
+    assert any("could not be stored: A newer Slipstream has changed" in line for line in log)
+    assert not any("unforeseen" in line for line in log)
+
+
 @pytest.mark.parametrize("is_open", [False, True], ids=["from its beginning", "behind its first page"])
 def test_a_damaged_file_of_responses_is_kept_and_a_new_one_begins(tmp_path, is_open):
     file = tmp_path / "responses.sqlite"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.pair_files import decoder_for_vectors
 from tools.model_factory.embedder_factory import bert
+from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 SMALL = "ember-draft-q8_0"
 
@@ -89,6 +92,33 @@ def test_a_model_beside_dies_and_comes_back_alone(both: RunningServer) -> None:
     both.wait_until(lambda state: {one["phase"] for one in state["models"]} == {"ready"})
     assert both.chat(model=SMALL, max_tokens=1).model == SMALL
     assert both.engine.pid == first.pid
+
+
+def test_a_file_whose_name_is_not_utf8_is_listed_loaded_and_removed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    file = tmp_path / "data" / "models" / os.fsdecode(b"\xff.gguf")
+    file.parent.mkdir(parents=True)
+    shutil.copyfile(EMBER_DRAFT, file)
+    with RunningServer("--no-draft", "--no-calibration") as server:
+        assert {one.id: one.quantization for one in server.client.models.list()}["%FF"] == "Q8_0"
+        assert server.http.post("/slipstream/load", json={"model": "%FF"}).status_code == 202
+        server.wait_until(lambda state: (state["model"], state["phase"]) == ("%FF", "ready"))
+        assert server.chat(model="%FF", max_tokens=1).model == "%FF"
+        assert server.http.get("/props").json()["model_path"].endswith("/%FF.gguf")
+        assert server.http.get("/v1/models/%25FF").json()["id"] == "%FF"
+        assert server.http.post("/api/show", json={"model": "%FF"}).status_code == 200
+        for path in ("/api/tags", "/api/ps", "/api/v0/models", "/api/v1/models"):
+            assert "%FF" in server.http.get(path).text
+        set_to = {"name": "%FF", "changes": [{"name": "ctx", "text": "256"}]}
+        assert server.http.post("/slipstream/library/models/settings", json=set_to).status_code == 200
+        server.engine.kill()
+        assert server.chat(model="%FF", max_tokens=1).model == "%FF"
+        removing = {"name": "%FF", "for_good": True}
+        assert server.http.post("/slipstream/library/models/remove", json=removing).status_code == 200
+        assert not file.exists()
+        log = server.http.get("/slipstream/log").text
+    assert "%FF" in log
+    assert "Traceback" not in log
 
 
 def test_one_beside_is_unloaded_by_its_name(both: RunningServer) -> None:

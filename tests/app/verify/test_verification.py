@@ -258,6 +258,6 @@ def test_a_request_that_does_not_speculate_teaches_the_proposers_nothing(monkeyp
                     receipts[event.request_id] = event.receipt
         assert receipts["0"].n_drafted == 0 < receipts["1"].n_drafted
         learnt: list[list[int]] = []
-        monkeypatch.setattr(NgramProposer, "add_text", lambda _, tokens: learnt.append(tokens))
+        monkeypatch.setattr(NgramProposer, "add_text", lambda _, tokens, salt: learnt.append(tokens))
         complete(engine, COPY, max_tokens=30, speculates=False)
         assert learnt == []

@@ -85,6 +85,17 @@ def test_the_next_turn_goes_on_from_what_was_read(monkeypatch: pytest.MonkeyPatc
         assert len(batches[0]) >= len(first) - 1
 
 
+def test_what_was_read_for_another_salt_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with drafting(n_slots=1) as (engine, _):
+        batches = watch(monkeypatch, engine)
+        n_read = []
+        for salt in ("a", "b", "b", "", "a"):
+            complete(engine, max_tokens=4, sampling=ENDLESS, salt=salt)
+            n_read.append(len(batches[0]))
+            batches.clear()
+    assert n_read[0] == n_read[1] == n_read[3] == n_read[4] > n_read[2]
+
+
 def test_what_idle_slots_hold_makes_way_for_the_text_that_is_drafted_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The draft model has room for one of these conversations."""
     prompts = [chat(f"Tell me a story about a {animal}. " * 35) for animal in ("fox", "bear", "duck")]

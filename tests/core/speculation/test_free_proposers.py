@@ -144,6 +144,13 @@ def test_a_finished_text_helps_the_next_request() -> None:
     assert draft(lookup, second, 2) == [15, 16]
 
 
+def test_a_finished_text_helps_requests_with_its_salt_only() -> None:
+    with open_engine(n_slots=1, n_ctx=512, draft_depth=4) as engine:
+        drafted = [complete(engine, max_tokens=60, salt=salt)[1].receipt.n_drafted for salt in ("", "a", "b", "a", "")]
+    assert drafted[0] == drafted[1] == drafted[2]
+    assert drafted[3] == drafted[4] > drafted[2] + 20
+
+
 def test_what_followed_each_time_in_other_requests_is_better_evidence_than_what_changes() -> None:
     lookup = NgramProposer()
     for said in ([1, 2, 3, 4, 9], [1, 2, 3, 4, 9], [11, 12, 13, 14, 15], [5, 6, 7, 8, 9], [5, 6, 7, 8, 10]):

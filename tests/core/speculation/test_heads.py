@@ -94,6 +94,24 @@ def test_of_what_idle_slots_hold_the_oldest_makes_way(kind: str, length: int, mo
     assert [size > 128 for size in held] == [False, True, True, True]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_head_read_for_another_salt_is_read_again(kind: str) -> None:
+    with use(random_head(kind), n_slots=1, draft_depth=2) as engine:
+        head, unread, n_read = head_of(engine), [], []
+        extend = head.extend
+
+        def noting(chains: list[DraftChain]) -> list[ProposedToken | None]:
+            unread.extend([head.n_unread(chain.sequence) for chain in chains])
+            return extend(chains)
+
+        head.extend = noting
+        for salt in ("a", "b", "b", "", "a"):
+            complete(engine, chat("Tell me a story."), max_tokens=4, sampling=ENDLESS, salt=salt)
+            n_read.append(unread[0])
+            unread.clear()
+    assert n_read[0] == n_read[1] == n_read[3] == n_read[4] > n_read[2]
+
+
 # Turned as in models that see pictures, which makes no difference to a text; with a window shorter than the text; with
 # rows that see only those before them.
 VARIANTS = {

@@ -222,18 +222,21 @@ def test_a_model_is_used_in_the_chat(qtbot, page: LibraryPage, window: MainWindo
     qtbot.waitUntil(lambda: page.models.details.use.text() == "In use")
 
 
-def test_a_model_goes_to_the_trash_only_after_asking(qtbot, page: LibraryPage, models_folder: Path) -> None:
-    (models_folder / "mine.gguf").write_bytes(SMALL)
-    listed(qtbot, page, "mine")
-    page.models.list.choose("mine")
+@pytest.mark.parametrize(("file", "name"), [("mine.gguf", "mine"), ("m\udcff.gguf", "m%FF")], ids=["mine", "not UTF-8"])
+def test_a_model_goes_to_the_trash_only_after_asking(
+    qtbot, page: LibraryPage, models_folder: Path, file: str, name: str
+) -> None:
+    (models_folder / file).write_bytes(SMALL)
+    listed(qtbot, page, name)
+    page.models.list.choose(name)
     for answer, is_there in ((1, True), (0, False)):
         page.models.details.remove.click()
         box = page.window().findChildren(QMessageBox)[-1]
-        assert "mine" in box.text()
+        assert name in box.text()
         box.buttons()[answer].click()
-        qtbot.waitUntil(lambda is_there=is_there: ("mine" in names(page)) is is_there)
-    assert not (models_folder / "mine.gguf").exists()
-    qtbot.waitUntil(lambda: page.toast.text == "mine is in the trash")
+        qtbot.waitUntil(lambda is_there=is_there: (name in names(page)) is is_there)
+    assert not (models_folder / file).exists()
+    qtbot.waitUntil(lambda: page.toast.text == f"{name} is in the trash")
 
 
 def test_a_folder_is_imported_and_forgotten_and_one_that_is_not_there_is_told(
@@ -579,6 +582,8 @@ def test_a_model_file_that_is_dropped_or_opened_is_used_where_it_is(qtbot, windo
     window.page.server_banner.action.click()
     assert window.library is not None
     assert window.library.isVisible()
+    window.open_file(str(tmp_path / "fox \udcff.gguf"))
+    qtbot.waitUntil(lambda: "its name is not UTF-8" in window.page.server_banner.text)
 
 
 def test_a_model_that_is_asked_for_is_shown_also_where_it_covers_the_list(qtbot, page: LibraryPage) -> None:
