@@ -219,7 +219,7 @@ class Embedder:
 
     def _fill(self, n_tokens: int) -> None:
         """Put texts into the batch: at least one, and up to ``n_tokens`` tokens altogether."""
-        while len(self._batch) < MAX_TEXTS and (first := self._turns.next()):
+        while len(self._batch) < self._options.n_sequences and (first := self._turns.next()):
             job = first[0]
             tokens = job.prepared.tokens[job.n_begun]
             n_tokens -= len(tokens)

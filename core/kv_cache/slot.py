@@ -14,7 +14,7 @@ from core.kv_cache.prefix_tree import (
     PrefixNode,
     TokenIds,
     common_prefix,
-    salt_id,
+    salted_id,
     shared_positions,
     whole_images,
 )
@@ -66,7 +66,7 @@ class TokenBuffer:
 
     def __init__(self, tokens: npt.NDArray[np.int32], salt: str = "") -> None:
         """Start with a copy of ``tokens``. Texts with different salts share no prefix."""
-        self._salt = salt_id(salt) if salt else None
+        self._salt = salt
         self._data = np.empty(max(64, len(tokens) + 64), np.int32)
         self._data[: len(tokens)] = tokens
         self._cells = self._data.data
@@ -113,10 +113,10 @@ class TokenBuffer:
     def known(self, size: int) -> TokenIds:
         """Return the first ``size`` ids as the prefix tree and the store know them."""
         view = self._data[:size]
-        if self._salt is None or not size:
+        if not self._salt or not size:
             return view
         salted = view.copy()
-        salted[0] = self._salt
+        salted[0] = salted_id(int(view[0]), self._salt)
         return salted
 
     def position(self, index: int) -> int:

@@ -287,6 +287,9 @@ def _probe(context: Context, n_rows: int, n_threads: int) -> None:
 
 # -- embedders --------------------------------------------------------------------------------------------------
 
+# Their graph for vectors has as many nodes as the one without, but other ones. ggml takes one for the other and crashes
+# (``ggml_gallocr_needs_realloc`` compares no leaves), so each text is read at once.
+_READ_WHOLE = ("lfm2", "lfm2moe")
 # The pooling if neither options nor file name one, as in vLLM and Ollama.
 _USUAL: Pooling = "last"
 _USUAL_OF_ENCODERS: Pooling = "mean"
@@ -355,7 +358,7 @@ def _embedder(model: Model, vocab: Vocab, facts: ModelFacts, options: EngineOpti
         loaded.n_ctx,
         n_sequences=options.n_slots if model.is_recurrent else MAX_TEXTS,
         n_threads=loaded.n_threads,
-        reads_parts=is_causal and pooling in ("last", "rank"),
+        reads_parts=is_causal and pooling in ("last", "rank") and facts.architecture not in _READ_WHOLE,
         flash_attention=options.flash_attention,
     )
     return Embedder(model, vocab, wanted, partial(_open, model, facts, loaded.n_gpu_layers > 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,9 +20,11 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, InputTooLong
 from core.values.messages import Ended, FinishReason, RequestEvent, Token
 from core.values.request import Embedded, EmbedRequest, Lane, Request, SamplingParams, SlotRequest
-from tests.support.engines import open_engine
-from tests.support.prompts import EMBER
+from tests.support.engines import load, open_engine
+from tests.support.prompts import EMBER, words
+from tools.model_factory import recurrent_factory
 from tools.model_factory.embedder_factory import bert
+from tools.model_factory.gguf_factory import cached_file
 
 TEXTS = ("The fox ran into the wood.", "A boat on a lake", "one", "The fox ran into the dark wood and " * 6)
 
@@ -202,6 +204,20 @@ def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tup
         cosine = (vectors @ expected.T).item() / np.linalg.norm(vectors) / np.linalg.norm(expected)
         assert cosine > 0.999
     assert engines.is_idle
+
+
+@pytest.mark.parametrize("make", [recurrent_factory.mamba, recurrent_factory.lfm2])
+def test_a_recurrent_model_gives_vectors_of_more_texts_than_it_has_states(make: Callable[[Path], Path]) -> None:
+    path = cached_file(f"{make.__name__}.gguf", make)
+    options = EngineOptions(str(path), n_threads=1, n_slots=2, n_ctx=256, flash_attention="on")
+    engine, loaded = load(options)
+    embedder = embedder_beside(engine, options, loaded)
+    engines = Engines(engine, embedder)
+    texts = tuple(words(n, n) for n in (1, 30, 200, 255, 5, 7))
+    answer = next(event for event in _events(engines, EmbedRequest("a", texts, norm=-1)) if isinstance(event, Embedded))
+    for vectors, text in zip(arrays(answer), texts, strict=True):
+        np.testing.assert_allclose(vectors, plain(path, np.array(text, np.int32), 3), rtol=1e-3, atol=1e-4)
+    engines.close()
 
 
 def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tuple[Engines, Embedder, int]) -> None:

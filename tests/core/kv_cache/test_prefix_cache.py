@@ -107,6 +107,19 @@ def test_a_text_is_found_by_requests_with_its_salt_only(make: Callable[[Path], P
         assert cached(engine, prompt, salt="a") > 0, "also from the disk"
 
 
+@pytest.mark.parametrize("salt", ["", "a"])
+def test_a_text_with_another_first_token_is_another_text(salt: str) -> None:
+    prompt = words(20)
+    other = (prompt[0] + 1, *prompt[1:])
+    with open_engine(n_slots=2, n_ctx=256, speculation="off") as engine:
+        expected, _ = greedy(engine, other, max_tokens=4)
+        engine.forget_texts()
+        complete(engine, prompt, max_tokens=4, salt=salt)
+        tokens, ended = greedy(engine, other, max_tokens=4, salt=salt)
+    assert ended.receipt.n_cached == 0
+    assert tokens == expected
+
+
 def test_requests_that_come_together_share_with_their_own_salt_only() -> None:
     shared = words(600)
     with open_engine(n_slots=4, n_ctx=1024, speculation="off") as engine:
