@@ -811,6 +811,17 @@ def test_a_narrow_window_shows_the_chat_and_one_side_at_a_time(qtbot, window: Ma
     assert not window.history.isHidden()
 
 
+def test_what_was_hidden_while_the_window_became_narrower_fits_it_when_it_is_shown(qtbot, window: MainWindow) -> None:
+    window.resize(1920, 1080)
+    body = window.page.welcome.body
+    qtbot.waitUntil(lambda: body.width() > 1_000)
+    ask(qtbot, window, "Hi")
+    window.resize(800, 600)
+    window.desk.new_chat()
+    qtbot.waitUntil(lambda: body.isVisible() and body.width() < 800)
+    assert all(part.geometry().right() <= body.width() for part in body.findChildren(QLabel) if part.isVisible())
+
+
 def test_large_text_leaves_room_for_one_side_beside_the_chat(qtbot, window: MainWindow) -> None:
     window.resize(1000, 700)
     window.resize_text(150)
