@@ -50,8 +50,11 @@ def find_model(name: str, models: Catalog | None = None) -> ModelEntry:
     return entry
 
 
-def last_used(models: Catalog) -> ModelEntry | None:
-    """Return the usable model that was used last; None where none that is known to have been used is there."""
+def last_chosen(models: Catalog) -> ModelEntry | None:
+    """Return the usable model that the user chose last, of those that have run; else the one that was used last.
+
+    What other programs ask for, and a race, is use and no choice. None where none of them is there.
+    """
     from app.settings.model_settings_store import model_usage
 
     used = model_usage().all()
@@ -59,9 +62,12 @@ def last_used(models: Catalog) -> ModelEntry | None:
         return None
     usable = [entry for entry in models.entries() if entry.problem is None]
     writing = [entry for entry in usable if entry.facts is None or not entry.facts.is_for_vectors]
-    times = [(used.of(entry.path) or 0.0, entry) for entry in writing]
-    newest, entry = max(times, key=lambda known: known[0], default=(0.0, None))
-    return entry if newest > 0 else None
+    for when in (used.choice_of, used.of):
+        times = [(when(entry.path) or 0.0, entry) for entry in writing]
+        newest, entry = max(times, key=lambda known: known[0], default=(0.0, None))
+        if newest > 0:
+            return entry
+    return None
 
 
 def find_draft(name: str, models: Catalog | None = None) -> ModelEntry:

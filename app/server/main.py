@@ -20,13 +20,14 @@ from app.client.server_process import READY_PREFIX
 from app.environment.early_interrupts import EarlyInterrupts
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import cache_folder, log_folder
-from app.library.find_model import catalog, find_draft, find_model, last_used
+from app.library.find_model import catalog, find_draft, find_model, last_chosen
 from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.model_host import ModelHost, NamedParts
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.request_totals import RequestTotals
 from app.server.http.listening_socket import address_of, is_socket_path, listen_on, stop_listening
+from app.settings.model_settings_store import note_choice
 from app.settings.server_settings import ServerSettings, names_this_machine
 from core.process.supervisor import Supervisor
 from core.values.errors import BadOption
@@ -137,6 +138,8 @@ def _serve(
     pool.on_engine(record)
     keys = ApiKeys(settings)
     application = create_application(settings, pool, keys)
+    if settings.last_model and (first := pool.main.entry) is not None and not first.is_toy:
+        note_choice(first.path)  # from now on what programs ask for, which is use too, does not take its place
     if interrupts.came:
         return
     try:
@@ -151,7 +154,7 @@ def _entry(settings: ServerSettings, models: Catalog) -> ModelEntry:
 
     if settings.model is not None:
         return find_model(settings.model, models)
-    if settings.last_model and (last := last_used(models)) is not None:
+    if settings.last_model and (last := last_chosen(models)) is not None:
         return last
     # Without a look into the catalogue, which reads the header of every model.
     return ModelEntry(STARTER.stem, STARTER, is_toy=True)

@@ -18,6 +18,7 @@ from app.server.calls.schemas import LoadBody, UnloadBody
 from app.server.chat.model_card import ModelCard, card_of, loaded_of
 from app.server.http.body import as_asked
 from app.server.http.errors import ModelNotFound
+from app.settings.model_settings_store import note_choice
 from core.values.messages import EnginePhase, Snapshot
 from models.catalog.catalog import ModelEntry
 from models.formatting.safe_text import in_utf8
@@ -204,8 +205,12 @@ def _gauges(snapshot: Snapshot | None) -> dict[str, Any] | None:
 
 
 async def load(body: LoadBody, http: HttpRequest) -> Response:
-    """Begin to load a model once running requests have ended; the state says when it is ready."""
+    """Begin to load a model once running requests have ended; the state says when it is ready.
+
+    Other protocols' requests to load a model come from programs: only here is it the user's choice.
+    """
     entry = await _pool(http).request_load(body.model)
+    asyncio.get_running_loop().run_in_executor(None, note_choice, entry.path)
     return JSONResponse({"model": entry.name}, 202)
 
 

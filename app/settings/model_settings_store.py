@@ -1,4 +1,4 @@
-"""What users have set for their models, and when each was used last. A moved or renamed file keeps both."""
+"""What users have set for their models, and when each was used and chosen last. A moved or renamed file keeps that."""
 
 from __future__ import annotations
 
@@ -100,8 +100,17 @@ def _store(path: Path) -> ModelSettingsStore:
 
 def note_use(model: Path) -> None:
     """Remember that the model is in use now. Nothing depends on it: on a full disk it is only logged."""
+    _note(model, "last_used")
+
+
+def note_choice(model: Path) -> None:
+    """Remember that the user chooses the model now; as for ``note_use``."""
+    _note(model, "last_chosen")
+
+
+def _note(model: Path, what: str) -> None:
     try:
-        model_usage().note(model)
+        model_usage().note(model, what)
     except StoreRefused as error:
         _log.warning("%s", error)
 
@@ -117,19 +126,24 @@ def _usage(path: Path) -> UsageStore:
 
 
 class UsageStore:
-    """When each model was used last, in the file ``path``. Thread-safe."""
+    """When each model was used last, and chosen by the user, in the file ``path``. Thread-safe."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._store = JsonStore(path, what=Sentence("When models were used last"))
         self._clock = clock
         self._identities = Identities()
 
-    def note(self, model: Path) -> None:
-        """This model is in use now. Raises StoreRefused; a model that cannot be read is not noted."""
+    def note(self, model: Path, what: str = "last_used") -> None:
+        """This model is in use, or chosen, now. Raises StoreRefused; a model that cannot be read is not noted."""
         key, stamp = self._identities.of(model), _stamp(model)
         if key is not None and stamp is not None:
-            entry = {"n_bytes": stamp[1], "last_used": self._clock()}
-            self._store.update(lambda entries: entries.update({key: entry}))
+            news = {"n_bytes": stamp[1], what: self._clock()}
+
+            def note(entries: dict[str, Any]) -> None:
+                known = entries.get(key)
+                entries[key] = (known if isinstance(known, dict) else {}) | news
+
+            self._store.update(note)
 
     def all(self) -> LastUsed:
         """What is known of all models, read once."""
@@ -137,7 +151,7 @@ class UsageStore:
 
 
 class LastUsed:
-    """When models were used last."""
+    """When models were used and chosen last, in seconds since the epoch; None for never, as far as is known."""
 
     def __init__(self, entries: dict[str, Any], identities: Identities) -> None:
         self._entries, self._identities = entries, identities
@@ -148,10 +162,17 @@ class LastUsed:
         return bool(self._entries)
 
     def of(self, model: Path) -> float | None:
-        """Seconds since the epoch, None for never (as far as is known)."""
+        """When the model was used."""
+        return self._when(model, "last_used")
+
+    def choice_of(self, model: Path) -> float | None:
+        """When the user chose the model; None also where it has never run."""
+        return self._when(model, "last_chosen") if self.of(model) is not None else None
+
+    def _when(self, model: Path, what: str) -> float | None:
         entry = _entry(self._entries, model, self._identities)
-        used = entry.get("last_used") if entry is not None else None
-        return float(used) if isinstance(used, int | float) and used > 0 else None
+        when = entry.get(what) if entry is not None else None
+        return float(when) if isinstance(when, int | float) and when > 0 else None
 
 
 class Identities:

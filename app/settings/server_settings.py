@@ -29,7 +29,7 @@ class ServerSettings:
 
     ``host`` and ``more_hosts`` are addresses to listen on, or paths of Unix sockets. ``port`` 0 takes any free port.
     ``model`` is a catalogued name, a title or a path of a GGUF file; None is the bundled starter model, or with
-    ``last_model`` the one that was used last. ``draft`` names the model that drafts for it, in the same way; without
+    ``last_model`` the one that was chosen last. ``draft`` names the model that drafts for it, in the same way; without
     one, a partner is found for each model that is loaded, unless ``uses_draft`` is False, and then no heads draft
     either. ``mmproj`` is the projector of that model; without one, what lies beside a model is used, unless
     ``uses_projector`` is False. Images in the web are fetched if ``allows_remote_images``. ``sampling`` is what
@@ -99,7 +99,7 @@ class ServerSettings:
         if self.slot_save_path is not None and not self.slot_save_path.is_dir():
             raise BadOption(f"--slot-save-path names {self.slot_save_path}, which is no folder: make it first.")
         if self.model is not None and self.last_model:
-            raise BadOption("--model names a model and --last-model takes the one used last: leave out one of them.")
+            raise BadOption("--model names a model and --last-model takes the one chosen last: leave out one of them.")
         if self.draft is not None and not self.uses_draft:
             raise BadOption("--draft names a draft model and --no-draft wants none: leave out one of them.")
         if self.mmproj is not None and not self.uses_projector:

@@ -68,7 +68,7 @@ class RequestFinisher:
             n_judged=sequence.n_judged,
             n_right=sequence.n_right,
             queued=started - sequence.submitted_at,
-            ttft=first - sequence.submitted_at if first else 0.0,
+            ttft=sequence.ttft,
             prefill=(first or now) - started,
             decode=sequence.last_token_at - first if first else 0.0,
             total=now - sequence.submitted_at,
@@ -251,7 +251,8 @@ class Committer:
         sequence.n_unreported += 1
         text = sequence.text.feed(self._pieces[token] or sequence.shown.get(token, b""))
         if text or logprobs:
-            events.append(Token(sequence.id, text, sequence.n_unreported, logprobs, is_drafted))
+            ttft = sequence.ttft if sequence.n_unreported == sequence.n_generated else 0.0
+            events.append(Token(sequence.id, text, sequence.n_unreported, logprobs, is_drafted, ttft))
             sequence.n_unreported = 0
         if sequence.text.stop is not None:
             return FinishReason.STOP

@@ -174,6 +174,11 @@ class Sequence:
         self.last_token_at = 0.0
 
     @property
+    def ttft(self) -> float:
+        """Seconds from its arrival to its first token; 0 while there is none."""
+        return self.first_token_at - self.submitted_at if self.first_token_at else 0.0
+
+    @property
     def n_pending(self) -> int:
         """Tokens that are not in the cache yet."""
         return self.tokens.size - self.n_past

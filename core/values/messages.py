@@ -247,7 +247,7 @@ class Token(NamedTuple):
 
     ``text`` is empty for a token that ends inside a UTF-8 character or may begin a stop string. It can include text of
     earlier tokens that was held back. ``n`` is the number of tokens in this event. With ``is_drafted`` the token was
-    guessed ahead, and accepted.
+    guessed ahead, and accepted. The first event of a request has the receipt's ``ttft``, the others 0.
     """
 
     request_id: str
@@ -255,6 +255,7 @@ class Token(NamedTuple):
     n: int
     logprobs: tuple[TokenLogprob, ...]
     is_drafted: bool = False
+    ttft: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

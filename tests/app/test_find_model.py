@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.environment.paths import models_folder, usage_file
-from app.library.find_model import UnknownModel, catalog, find_model, last_used
+from app.library.find_model import UnknownModel, catalog, find_model, last_chosen
 from app.settings.model_settings_store import UsageStore
 from models.catalog.catalog import Catalog
 from tests.support.pair_files import decoder_for_vectors
@@ -58,13 +58,29 @@ def test_what_is_typed_and_leads_to_no_model_is_told_apart(home: Path, tmp_path:
 
 
 def test_the_model_used_last_is_the_newest_that_is_there(home: Path) -> None:
-    assert last_used(catalog()) is None
+    assert last_chosen(catalog()) is None
     models_folder().mkdir(parents=True)
     vectors = decoder_for_vectors(models_folder() / "vectors.gguf")
     for seconds, model in ((2.0, EMBER_DRAFT), (1.0, EMBER), (3.0, vectors)):
         UsageStore(usage_file(), lambda now=seconds: now).note(model)
-    found = last_used(catalog())
+    found = last_chosen(catalog())
     assert found is not None
     assert found.name == "ember-draft-q8_0", "the newest that writes"
-    found = last_used(Catalog([models_folder()], starter=None))
+    found = last_chosen(Catalog([models_folder()], starter=None))
     assert found is None
+
+
+def test_the_model_that_was_chosen_last_goes_before_those_that_were_used_since(home: Path) -> None:
+    for seconds, what, model in (
+        (1.0, "last_chosen", EMBER),
+        (2.0, "last_chosen", EMBER_DRAFT),
+        (3.0, "last_used", EMBER),
+    ):
+        UsageStore(usage_file(), lambda now=seconds: now).note(model, what)
+    found = last_chosen(catalog())
+    assert found is not None
+    assert found.name == "ember-q8_0", "the other one has never run"
+    UsageStore(usage_file(), lambda: 1.5).note(EMBER_DRAFT)
+    found = last_chosen(catalog())
+    assert found is not None
+    assert found.name == "ember-draft-q8_0"

@@ -9,11 +9,14 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.client.server_process import new_api_key, serve_command, serve_environment
+from app.library.find_model import catalog, last_chosen
+from app.settings.model_settings_store import model_usage
 from models.formatting.figures import rate
 from models.formatting.program import PROGRAM_FOLDER
 from tests.support import measured
 from tests.support.chat_window import ask, ended, pid_of
 from tests.support.fork_server import forked
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.receipts import CONTEXT_FULL
 from ui.chat.race import RaceDialog
@@ -43,6 +46,7 @@ def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, 
     link.start()
     # Sent before the server is there: it waits.
     window.desk.current.send("Tell me a story about a fox.")
+    running = window.desk.current.running
     ends: list[object] = []
     window.desk.active.ended.connect(ends.append)
     qtbot.waitUntil(lambda: ends != [])
@@ -51,6 +55,7 @@ def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, 
     assert "fox" in reply.content
     assert reply.timings is not None
     assert reply.timings.decode_tokens > 5
+    assert running.ttft == pytest.approx(reply.timings.ttft_ms / 1_000), "what was shown while it came"
     qtbot.waitUntil(lambda: not window.page.picker.badge.isHidden())
     _gauges_hold_the_reply(qtbot, window, reply.timings)
     assert window.page.picker.shown_model == "ember-q8_0"
@@ -153,6 +158,11 @@ def test_deep_shows_its_stages_and_spark_is_marked_and_redone(
     assert (redone.status, redone.answered_by, redone.parent_id) == (Status.DONE, None, reply.parent_id)
 
 
+def _begins_with() -> str:
+    found = last_chosen(catalog())
+    return "" if found is None else found.name
+
+
 def test_two_chats_and_two_racers_write_at_once(qtbot, window: MainWindow, api: Api, server: PrivateServer) -> None:
     window.resize(1400, 800)
     link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)
@@ -177,3 +187,40 @@ def test_two_chats_and_two_racers_write_at_once(qtbot, window: MainWindow, api: 
     qtbot.waitUntil(race.save.isEnabled)
     assert all(lane.speed > 0 for lane in race.lanes)
     assert "They wrote together for" in race.note.text()
+
+
+def test_the_next_start_begins_with_the_model_that_was_chosen_here(
+    qtbot, window: MainWindow, api: Api, server: PrivateServer
+) -> None:
+    window.resize(1400, 800)
+    link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)
+    link.start()
+    qtbot.waitUntil(lambda: window.watch.state.phase == "ready" and bool(window.watch.models))
+    first = window.page
+    for name in ("ember-draft-q8_0", "ember-q8_0"):
+        first.choose_model(name)
+        ask(qtbot, window, "Tell me a story about a fox.")
+        if name == "ember-draft-q8_0":
+            older = window.desk.current.chat.id
+            window.desk.new_chat()
+    qtbot.waitUntil(lambda: _begins_with() == "ember-q8_0")
+    freed: list[object] = []  # to be loaded again is a use that is noted at once
+    api.ask("POST", "/slipstream/unload", {"model": "ember-draft-q8_0"}, freed.append, pytest.fail)
+    qtbot.waitUntil(lambda: bool(freed))
+    window.open_beside(None)
+    window.page.choose_model("ember-draft-q8_0")
+    ask(qtbot, window, "Tell me a story about a fox.")
+    window.open_race("Tell me a story about a fox.")
+    race = window.findChild(RaceDialog)
+    assert race is not None
+    race.lanes[1].choose_other_than("ember-q8_0")
+    race.start.click()
+    qtbot.waitUntil(race.save.isEnabled)
+    race.accept()
+    assert model_usage().all().of(EMBER_DRAFT) > model_usage().all().choice_of(EMBER)
+    assert _begins_with() == "ember-q8_0"
+    window.desk.activate(first.pane)
+    window.desk.open(older)
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == older)
+    ask(qtbot, window, "Go on.")
+    qtbot.waitUntil(lambda: _begins_with() == "ember-draft-q8_0")

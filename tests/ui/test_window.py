@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QMessageBox,
     QPlainTextEdit,
+    QPushButton,
     QSlider,
     QStyle,
     QStyleOptionSlider,
@@ -280,6 +281,13 @@ def test_a_message_can_be_edited_and_sent_again(qtbot, window: MainWindow, serve
     qtbot.keyClick(asked_view(window).editor.field, Qt.Key.Key_Escape)
     assert asked_view(window).editor is None
     assert not asked_view(window).bubble.isHidden()
+    asked_view(window).edit.click()
+    window.page.composer.setFocus()
+    qtbot.waitUntil(lambda: not asked_view(window).editor.property("focused"))
+    cancel = next(button for button in asked_view(window).editor.findChildren(QPushButton) if button.text() == "Cancel")
+    qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
+    assert window.focusWidget() is asked_view(window).edit
+    assert asked_view(window).edit.isVisible()
     asked_view(window).edit.click()
     editor = asked_view(window).editor
     assert editor is not None
@@ -801,6 +809,43 @@ def test_a_narrow_window_shows_the_chat_and_one_side_at_a_time(qtbot, window: Ma
     assert (window.history.isHidden(), window.tuning.isHidden()) == (False, True)
     window.resize(1200, 700)
     assert not window.history.isHidden()
+
+
+def test_what_was_hidden_while_the_window_became_narrower_fits_it_when_it_is_shown(qtbot, window: MainWindow) -> None:
+    window.resize(1920, 1080)
+    body = window.page.welcome.body
+    qtbot.waitUntil(lambda: body.width() > 1_000)
+    ask(qtbot, window, "Hi")
+    window.resize(800, 600)
+    window.desk.new_chat()
+    qtbot.waitUntil(lambda: body.isVisible() and body.width() < 800)
+    assert all(part.geometry().right() <= body.width() for part in body.findChildren(QLabel) if part.isVisible())
+
+
+def test_large_text_leaves_room_for_one_side_beside_the_chat(qtbot, window: MainWindow) -> None:
+    window.resize(1000, 700)
+    window.resize_text(150)
+    window.toggle_panel()
+    assert (window.history.isVisible(), window.tuning.isVisible()) == (False, True)
+    qtbot.waitUntil(lambda: window.tuning.parentWidget().rect().contains(window.tuning.geometry()))
+    window.toggle_sidebar()
+    assert (window.history.isVisible(), window.tuning.isVisible()) == (True, False)
+    window.toggle_panel()
+    window.resize_text(100)
+    assert (window.history.isVisible(), window.tuning.isVisible()) == (True, True)
+
+
+def test_a_side_of_the_chat_that_is_asked_for_elsewhere_is_seen(qtbot, window: MainWindow) -> None:
+    window.show_page("jobs")
+    window.toggle_panel()
+    assert window.tuning.prompt.hasFocus()
+    assert window.tuning.isVisible()
+    window.show_page("jobs")
+    window.toggle_panel()
+    assert window.tuning.isVisible(), "it was there before"
+    window.show_page("jobs")
+    window.toggle_sidebar()
+    assert window.history.isVisible()
 
 
 def test_what_is_hidden_when_the_theme_changes_has_it_when_it_is_shown(qtbot, window: MainWindow) -> None:

@@ -189,6 +189,7 @@ class ChatPage(QWidget):
         self.transcript.call_answered.connect(partial(self._do, ChatSession.answer_call))
         self.pane.ended.connect(self._on_ended)
         self.pane.running_changed.connect(self._on_running)
+        self.pane.running_changed.connect(self._on_asked)
         self._watch.state_changed.connect(self._on_state)
         self._watch.models_changed.connect(self.picker.set_models)
         self._watch.models_changed.connect(lambda models: self.composer.shelf.show_problem())
@@ -470,6 +471,13 @@ class ChatPage(QWidget):
             self._show_live()
         else:
             self._live.stop()
+
+    def _on_asked(self, is_running: bool) -> None:
+        """Load the model of an older chat, which answers here again, as if it had been chosen: it has been."""
+        name = self._conversation.chat.settings.model
+        is_here = any(model.name == name and model.remote is None for model in self._watch.models)
+        if is_running and is_here and name is not None and name != self._watch.state.model and not self._is_beside:
+            self._watch.load(name)
 
     def _show_live(self) -> None:
         running, now = self._conversation.running, self._conversation.clock()

@@ -347,9 +347,9 @@ class RunningReply:
     def __init__(self, message: Message, stream: ReplyStream, began: float) -> None:
         self.message, self.stream, self.began = message, stream, began
         self.rate = TokenRate()
-        self.ttft: float | None = None
+        self.ttft: float | None = None  # in seconds, as the receipt will say
         self._first_tokens = self._n_tokens = 0
-        self._last_at = began
+        self._first_at = self._last_at = began
         self.progress: DeepProgress | None = None
         self.has_unsaved = False
         self.drafted = list(message.drafted)
@@ -411,7 +411,10 @@ class RunningReply:
 
     def _count(self, n_tokens: int, now: float) -> None:
         if self.ttft is None:
-            self.ttft, self._first_tokens = now - self.began, n_tokens
+            earlier, told = self.message.timings, self.stream.ttft_ms / 1_000
+            # A server that does not say it, as some remotes: what was seen here.
+            self.ttft = earlier.ttft_ms / 1_000 if earlier is not None else told or now - self.began
+            self._first_at, self._first_tokens = now, n_tokens
         self._n_tokens, self._last_at = self._n_tokens + n_tokens, now
         self.rate.add(n_tokens, now)
         self.has_unsaved = True
@@ -420,7 +423,7 @@ class RunningReply:
         """Return what was measured here of a reply that ends ``now``; None where nothing of it came."""
         if self.ttft is None:
             return None
-        decode = self._last_at - self.began - self.ttft
+        decode = self._last_at - self._first_at
         n_after_first = self._n_tokens - self._first_tokens
         return Timings(
             ttft_ms=self.ttft * 1_000,

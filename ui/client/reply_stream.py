@@ -83,6 +83,7 @@ class ReplyStream(QObject):
         self._finish_reason: str | None = None
         self._timings: Timings | None = None
         self._answered_by: str | None = None
+        self.ttft_ms = 0.0  # as the receipt will say; 0 until the server has told it
         self._has_ended = False
         self._n_tokens = self._n_told = 0
         self._n_chars = 0
@@ -146,6 +147,7 @@ class ReplyStream(QObject):
         if "error" in event:
             return sentence_of(event) or tr("The server reported an error without saying which."), code_of(event)
         timings = Timings.from_object(event.get("timings"))
+        self.ttft_ms = (timings.ttft_ms if timings is not None else 0.0) or self.ttft_ms
         self._answered_by = event.get("answered_by") or self._answered_by
         progress = fitting(DeepProgress, event.get("progress"))
         if progress is not None:

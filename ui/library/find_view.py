@@ -105,7 +105,8 @@ class FindView(Dressed, QWidget):
         column.addWidget(self.foot)
         self.panes = TwoPanes(listed, self.pane, tr("All results"))
         fill(QVBoxLayout(self), self.panes, margins=0)
-        self.setFocusProxy(self.field)
+        listed.setFocusProxy(self.field)
+        self.setFocusProxy(self.panes)
 
     def _connect_signals(self) -> None:
         self.field.textChanged.connect(lambda text: self._pause.start())

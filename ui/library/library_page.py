@@ -115,9 +115,11 @@ class LibraryPage(Dressed, QWidget):
     def focus_search(self) -> None:
         """Give the keyboard to the field that searches the models that are shown: those here, or those of the Hub."""
         if self.tabs[HERE].isChecked():
+            self.models.panes.uncover()
             self.models.filter.setFocus()
         else:
             self.show_tab(FIND)
+            self.finder.panes.uncover()
             self.finder.field.setFocus()
 
     def show_settings(self) -> None:

@@ -89,7 +89,8 @@ class ModelsView(QWidget):
         column.addLayout(foot)
         self.panes = TwoPanes(listed, self.details, tr("All models"))
         fill(QVBoxLayout(self), self.panes, margins=0)
-        self.setFocusProxy(self.list)
+        listed.setFocusProxy(self.list)
+        self.setFocusProxy(self.panes)
 
     def _connect_signals(self) -> None:
         self._timer.timeout.connect(self._look_if_in_use)

@@ -137,6 +137,12 @@ class ScrollColumn(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(body)
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Lay out what was hidden while the window became narrower: Qt can leave it as wide as it was."""
+        super().showEvent(event)
+        if (layout := self.body.layout()) is not None:
+            layout.setGeometry(self.body.rect())
+
     def centre(self, layout: QBoxLayout, width: int, edge: int) -> None:
         """Keep a layout in the middle, ``width`` pixels wide as far as there is room, ``edge`` from top and bottom.
 

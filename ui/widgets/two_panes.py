@@ -15,7 +15,10 @@ LEAST_DETAILS = 360
 
 
 class TwoPanes(QWidget):
-    """Holds a list and its details. In a narrow window the details cover the list until ``back``."""
+    """Holds a list and its details. In a narrow window the details cover the list until ``back``.
+
+    The keyboard goes to what is shown: to the list, or to the way back.
+    """
 
     left = Signal()  # the details were left by the button
 
@@ -23,7 +26,7 @@ class TwoPanes(QWidget):
         super().__init__()
         self._listed, self._is_narrow, self._shows_details = listed, False, False
         self.back_button = TextButton(f"‹  {back}", back)
-        self.back_button.clicked.connect(self._on_back)
+        self.back_button.clicked.connect(self.uncover)
         self.side = QFrame()
         self.side.setObjectName("detailsSide")
         self.line = QFrame()
@@ -57,10 +60,12 @@ class TwoPanes(QWidget):
             self.side.setMaximumWidth(16_777_215)
         self._show()
 
-    def _on_back(self) -> None:
-        self.show_details(False)
-        self.left.emit()
-        self._listed.setFocus()
+    def uncover(self) -> None:
+        """Go back to the list where the details cover it."""
+        if self._listed.isHidden():
+            self.show_details(False)
+            self.left.emit()
+            self._listed.setFocus()
 
     def _show(self) -> None:
         covers = self._is_narrow and self._shows_details
@@ -73,3 +78,4 @@ class TwoPanes(QWidget):
         if had_keyboard:  # else Qt gives it to what comes first in the window
             self.back_button.setFocus()
         self._listed.setVisible(not covers)
+        self.setFocusProxy(self.back_button if covers else self._listed)

@@ -73,7 +73,7 @@ from ui.theme.icons import icon
 from ui.theme.layouts import fill
 from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
-from ui.theme.tokens import NARROW, SIDEBAR
+from ui.theme.tokens import SIDEBAR
 from ui.widgets.growing_edit import model_files
 from ui.widgets.page_layout import announce, leave_keyboard
 from ui.widgets.toast import Toast
@@ -152,7 +152,7 @@ class MainWindow(QMainWindow):
         self._restore()
         for part in (self.speed_bar, self.history):  # they have the fonts of their place now
             part.dress()
-        self.tuning.fit(self.width())
+        self._sides.fit(self.width())
         self._restore_place()
         self.desk.list_soon()
         self.tools_box.start()
@@ -637,14 +637,22 @@ class MainWindow(QMainWindow):
 
     def toggle_sidebar(self) -> None:
         """Show or hide the chats."""
-        self._sides.toggle_history()
+        if not self._brings(self.history):
+            self._sides.toggle_history()
 
     def toggle_panel(self) -> None:
         """Show or hide the settings of the chat."""
-        if self._sides.toggle_settings(self.width()):
+        if self._brings(self.tuning) or self._sides.toggle_settings(self.width()):
             self.tuning.prompt.setFocus()
         else:
             self.page.composer.setFocus()
+
+    def _brings(self, side: QWidget) -> bool:
+        """Turn to the chat; return whether that brings one of its sides into sight."""
+        if self._shown_page == "chat":
+            return False
+        self.show_page("chat")
+        return side.isVisible()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Show both sides where there is room."""
@@ -766,7 +774,7 @@ class MainWindow(QMainWindow):
 
     def _restyle(self) -> None:
         self.chats.restyle()
-        self.tuning.fit(self.width())
+        self._sides.fit(self.width())
 
     def _restore_place(self) -> None:
         """Open the page and the chat of the last time."""
@@ -795,7 +803,6 @@ class MainWindow(QMainWindow):
         closed = self.kept.value("closedFolders")
         names = closed if isinstance(closed, list) else [closed] if closed else []
         self.history.model.closed = frozenset(str(name) for name in names)
-        self.history.setVisible(self._sides.wants_history and self.width() >= NARROW)
         self._figures = self.kept.figures
 
     def quit(self) -> None:

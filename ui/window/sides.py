@@ -7,19 +7,21 @@ from PySide6.QtWidgets import QSplitter, QWidget
 from ui.chat.history.history_panel import HistoryPanel
 from ui.chat.tuning_panel import TuningPanel
 from ui.theme.appearance import Appearance
+from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, NARROW
 
 
 class Sides(QSplitter):
     """Shows and hides the sides. A narrow window shows the chat first; both sides stay one key away.
 
-    ``wants_history``: the list of chats is to be seen where there is room.
+    One that is wider has room for both beside the chat unless text is large: then the settings take the place of the
+    list. ``wants_history``: the list of chats is to be seen where there is room.
     """
 
     def __init__(self, history: HistoryPanel, chats: QWidget, tuning: TuningPanel, appearance: Appearance) -> None:
         super().__init__()
         self.wants_history = True
-        self._is_narrow = False
+        self._is_narrow = self._is_tight = False
         self._history, self._tuning, self._appearance = history, tuning, appearance
         self.setChildrenCollapsible(False)
         self.setHandleWidth(LINE)
@@ -39,9 +41,9 @@ class Sides(QSplitter):
         """Show or hide the chats."""
         is_shown = self._history.isHidden()
         self._history.setVisible(is_shown)
-        if self._is_narrow:
-            self._tuning.setVisible(self._tuning.isVisible() and not is_shown)
-        else:
+        if self._is_tight and is_shown:
+            self._tuning.hide()
+        if not self._is_narrow:
             self.wants_history = is_shown
 
     def toggle_settings(self, width: int) -> bool:
@@ -52,6 +54,7 @@ class Sides(QSplitter):
         self._tuning.setVisible(is_shown)
         if is_shown:
             self.uncover()
+        self._share()
         return is_shown
 
     def uncover(self) -> None:
@@ -63,8 +66,12 @@ class Sides(QSplitter):
         """Fit into a window of ``width`` pixels."""
         self._tuning.fit(width)
         was_narrow, self._is_narrow = self._is_narrow, width < NARROW
+        self._is_tight = width < max(NARROW, scaled(NARROW))
         if self._is_narrow and not was_narrow:
             self._history.hide()
             self._tuning.hide()
-        elif was_narrow and not self._is_narrow:
-            self._history.setVisible(self.wants_history)
+        self._share()
+
+    def _share(self) -> None:
+        if not self._is_narrow:
+            self._history.setVisible(self.wants_history and not (self._is_tight and not self._tuning.isHidden()))

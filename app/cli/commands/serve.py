@@ -148,7 +148,7 @@ def serve(
         ),
     ] = None,
     last_model: Annotated[
-        bool, typer.Option("--last-model", help="Begin with the model that was used last, where it is still there.")
+        bool, typer.Option("--last-model", help="Begin with the model that was chosen last, where it is still there.")
     ] = False,
     parallel: Annotated[
         int, typer.Option("--parallel", "-np", min=-1, max=MAX_SLOTS, metavar="N", help="Requests that run at once.")

@@ -47,12 +47,13 @@ class ChoiceUpdate:
     ``parts`` are the characters and tokens of each part of the text, as the engine gave them. ``prompt_logprobs`` are
     those of the prompt's next tokens, ``drafted`` the spans of the text that were drafted. ``pieces`` are what is
     certain once the text was taken apart, and ``spans`` the drafted ones of each, where they are asked for.
-    ``progress`` is how far a deep reply is before its answer begins.
+    ``ttft`` comes with the first token. ``progress`` is how far a deep reply is before its answer begins.
     """
 
     index: int
     text: str = ""
     n_tokens: int = 0
+    ttft: float = 0.0
     parts: list[tuple[int, int]] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     prompt_logprobs: list[TokenLogprob] = field(default_factory=list)
@@ -94,7 +95,7 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ch
         drafted = [(0, len(token.text))] if token.is_drafted else []
         index = index_of[token.request_id]
         lengths = [(len(token.text), token.n)]
-        return [ChoiceUpdate(index, token.text, token.n, lengths, list(token.logprobs), drafted=drafted)]
+        return [ChoiceUpdate(index, token.text, token.n, token.ttft, lengths, list(token.logprobs), drafted=drafted)]
     news: dict[int, ChoiceUpdate] = {}
     texts: dict[int, list[str]] = {}
     n_chars: dict[int, int] = {}
@@ -108,6 +109,7 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ch
             if event.is_drafted:
                 item.drafted.append((begin, n_chars[index]))
             item.n_tokens += event.n
+            item.ttft = item.ttft or event.ttft
             item.parts.append((len(event.text), event.n))
             item.logprobs.extend(event.logprobs)
         elif type(event) is Ended:

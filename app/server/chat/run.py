@@ -64,6 +64,7 @@ class Choice:
     n_tokens: int = 0
     n_reasoning: int = 0  # of these tokens
     first_at: float | None = None  # when the first of them came, on ``time.monotonic``
+    ttft: float = 0.0  # as the receipt will say
     started: Started | None = None
     end: Ended | None = None
     has_call: bool = False  # a whole one, as the last
@@ -80,6 +81,7 @@ class Choice:
     def keep(self, update: ChoiceUpdate) -> None:
         """Keep what is new."""
         self.n_tokens += update.n_tokens
+        self.ttft = self.ttft or update.ttft
         if self.n_tokens and self.first_at is None:
             self.first_at = time.monotonic()
         self.started, self.end = update.started or self.started, update.end

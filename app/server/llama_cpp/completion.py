@@ -248,7 +248,7 @@ class LlamaReply(Reply):
         if self._body.n_probs and update.logprobs:
             event["completion_probabilities"] = [token_logprob(one, with_ids=True) for one in update.logprobs]
         if self._body.timings_per_token and choice.first_at is not None:
-            event["timings"] = timings_so_far(choice.n_tokens, choice.started, choice.first_at)
+            event["timings"] = timings_so_far(choice)
         return encode_event(event)
 
     async def closing(self) -> bytes:

@@ -125,7 +125,7 @@ class ChatReply(OpenAiReply):
         choice = self._choices[index]
         if not self._counts_tokens or choice.first_at is None:
             return {}
-        return {"timings": timings_so_far(choice.n_tokens, choice.started, choice.first_at)}
+        return {"timings": timings_so_far(choice)}
 
     def _delta(self, index: int, piece: Piece) -> dict[str, Any] | None:
         if isinstance(piece, ContentText):

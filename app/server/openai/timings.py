@@ -16,7 +16,7 @@ from app.server.calls.speed import marks
 from app.server.chat.call import Call
 from app.server.chat.run import Choice, EngineRun, Reply
 from app.server.http.sse import DONE, encode_event
-from core.values.messages import LoadedModel, Logprob, PromptRead, Receipt, Started, TokenLogprob
+from core.values.messages import LoadedModel, Logprob, PromptRead, Receipt, TokenLogprob
 
 
 def usage(receipts: Sequence[Receipt], n_prompts: int = 1) -> dict[str, Any]:
@@ -90,14 +90,14 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
     }
 
 
-def timings_so_far(n_tokens: int, started: Started | None, first_at: float) -> dict[str, Any]:
-    """Return what is known of a reply while it comes, by our names and llama-server's.
-
-    ``first_at`` is when its first token came, on the clock of ``time.monotonic``.
-    """
-    seconds = time.monotonic() - first_at
+def timings_so_far(choice: Choice) -> dict[str, Any]:
+    """Return what is known of a reply once its first token has come, by our names and llama-server's."""
+    n_tokens, started = choice.n_tokens, choice.started
+    seconds = time.monotonic() - choice.first_at if choice.first_at is not None else 0.0
     told: dict[str, Any] = {"decode_tokens": n_tokens, "predicted_n": n_tokens, "predicted_ms": _ms(seconds)}
     told["predicted_per_second"] = round((n_tokens - 1) / seconds, 2) if n_tokens > 1 and seconds > 0 else 0.0
+    if choice.ttft:
+        told["ttft_ms"] = _ms(choice.ttft)
     if started is not None:
         told |= {"cache_n": started.n_cached, "prompt_n": started.n_prompt - started.n_cached}
     return told

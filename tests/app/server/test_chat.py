@@ -102,6 +102,7 @@ def test_each_chunk_says_how_many_tokens_have_come_where_that_is_asked_for(serve
     late, last = chunks[-2].timings, chunks[-1].timings
     assert [late[name] for name in ("predicted_n", "cache_n", "prompt_n")] == [24, last["cache_n"], last["prompt_n"]]
     assert late["predicted_per_second"] > 0
+    assert {chunk.timings["ttft_ms"] for chunk in chunks if chunk.choices[0].delta.content} == {last["ttft_ms"]}
     assert not any(hasattr(chunk, "timings") for chunk in list(server.chat(stream=True))[:-1])
 
 

@@ -594,3 +594,8 @@ def test_a_model_that_is_asked_for_is_shown_also_where_it_covers_the_list(qtbot,
     qtbot.waitUntil(page.models.details.isVisible)
     assert page.models.details.row.name == "ember-q8_0"
     assert not page.models.list.isVisible()
+    page.tabs[HERE].click()
+    assert window.focusWidget() is page.models.panes.back_button, "not what is covered"
+    qtbot.keyClick(window, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+    assert window.focusWidget() is page.models.filter
+    assert page.models.filter.isVisible()

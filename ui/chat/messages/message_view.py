@@ -124,7 +124,7 @@ class MessageView(QWidget):
         self.editor.deleteLater()
         self.editor = None
         self._show_text()
-        self._show_buttons()
+        self.set_attention(True)
         self.edit.setFocus()
         self.written.emit()
 
