@@ -25,6 +25,8 @@ SOURCES = Path(__file__).with_name("llama_sources.cmake")
 # Devices of other machines (`./slipstream worker`). RDMA is off: its data would bypass the connection on which the
 # token was proved.
 _EVERYWHERE = ("-DGGML_RPC=on", "-DGGML_RPC_RDMA=off")
+# What a build for the processor holds for a time is 0.5 GB.
+_NEEDED_BYTES = 1_000_000_000
 _STEP = re.compile(r"^\s*\[(\d+)/(\d+)\]")
 
 
@@ -119,6 +121,12 @@ def may_run_programs(folder: Path) -> bool:
     return not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0)
 
 
+def lacks_space(folder: Path, other: Path) -> bool:
+    """Whether ``folder`` has too little space for a build and ``other`` more: /tmp may be a part of a small RAM."""
+    free = shutil.disk_usage(folder).free
+    return free < _NEEDED_BYTES and free < shutil.disk_usage(other).free
+
+
 def describe_step(line: str) -> tuple[int, int] | None:
     """Return (done, total) from a line of the build's output; None if the line does not say."""
     match = _STEP.match(line)
@@ -145,8 +153,9 @@ class WheelBuild:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         temporary = folder / "tmp"
-        if not may_run_programs(Path(tempfile.gettempdir())):
-            # pip puts CMake among its temporary files, and starts it there.
+        usual = Path(tempfile.gettempdir())
+        if not may_run_programs(usual) or lacks_space(usual, folder):
+            # pip builds among its temporary files, and starts the CMake that it puts there.
             temporary.mkdir()
             environment = {**environment, "TMPDIR": str(temporary)}
         # pip's own cache knows wheels by version alone, so it could return one that was built with other flags.

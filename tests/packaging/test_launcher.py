@@ -245,6 +245,23 @@ def test_an_older_distribution_gets_the_newest_python_beside_its_own(checkout, t
     assert "python3.12 python3.12-venv gcc" in done.stderr
 
 
+@pytest.mark.parametrize("user", [1000, 0])
+def test_a_distribution_whose_pythons_are_all_too_old_is_told_so_and_nothing_is_installed(checkout, tmp_path, user):
+    path = a_path_without_python(tmp_path / "bin", "flock")
+    for name in ("apt-get", "dpkg"):
+        write_script(tmp_path / "bin" / name, f'echo "$*" >>"{tmp_path}/apt"')
+    write_script(tmp_path / "bin" / "apt-cache", 'case "$2" in python3) echo "  Candidate: 3.9.2-3";; esac')
+    (tmp_path / "bin" / "id").unlink()
+    write_script(tmp_path / "bin" / "id", f"echo {user}")
+    done = checkout.start(SLIPSTREAM_PYTHON="", PATH=path)
+    assert done.returncode == 3
+    assert "needs Python 3.11 or newer" in done.stderr
+    assert "SLIPSTREAM_PYTHON=FILE" in done.stderr
+    assert "apt-get install" not in done.stderr
+    calls = (tmp_path / "apt").read_text().split() if (tmp_path / "apt").exists() else []
+    assert "install" not in calls
+
+
 def test_many_starts_at_once_all_work(checkout):
     checkout.start()
     with ThreadPoolExecutor(8) as pool:

@@ -325,16 +325,20 @@ def test_each_patch_says_why_what_it_gains_where_it_was_tried_and_how_to_drop_it
         assert sum(len(hunk.new) - len(hunk.old) for hunk in parts) == added - removed, file.name
 
 
-def test_a_build_may_start_its_programs_also_where_the_temporary_folder_forbids_it(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("size", "rule"), [(2 << 30, "noexec"), (1 << 20, "exec")])
+def test_a_build_finds_a_place_where_the_temporary_folder_is_small_or_lets_no_program_start(
+    tmp_path, monkeypatch, size, rule
+):
     program = "import os, pathlib, subprocess, tempfile\nmade = pathlib.Path(tempfile.gettempdir(), 'cmake')\n"
     program += "made.write_text('#!/bin/sh\\n')\nmade.chmod(0o755)\nsubprocess.run([made], check=True)\n"
+    program += "made.write_bytes(bytes(2_000_000))\n"
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\ntouch {tmp_path}/wheels/built.whl\nexec {sys.executable} {tmp_path}/pip.py\n")
     python.chmod(0o755)
     (tmp_path / "pip.py").write_text(program)
     build = WheelBuild(python, "1.0", tmp_path / "constraints.txt", plan_build(PC, Amx.ABSENT))
-    with small_disk(tmp_path / "disk", 1 << 20) as disk, Log(tmp_path / "log") as log:
-        remount(disk, "noexec")
+    with small_disk(tmp_path / "disk", size) as disk, Log(tmp_path / "log") as log:
+        remount(disk, rule)
         monkeypatch.setattr(tempfile, "tempdir", str(disk))
         environment = {**os.environ, "TMPDIR": str(disk)}
         assert build.run(tmp_path / "wheels", environment, log, lambda *_: None) == tmp_path / "wheels" / "built.whl"
