@@ -6,7 +6,7 @@ cache must know of the row: whether an image begins with it, and whether it take
 (Qwen2-VL, arXiv 2409.12191) the rows of an image take as many positions as its longer side has rows.
 
 Texts of different owners must not be found by each other: the time and the cached tokens of a request would tell what
-others have sent. Such a text is known by another first id, which follows from its salt.
+others have sent. Such a text is known by another first id, which follows from its salt and its first token.
 """
 
 from __future__ import annotations
@@ -201,9 +201,9 @@ def image_ids(key: bytes, n_rows: int, n_positions: int) -> TokenIds:
     return ids.astype(np.int32)
 
 
-def salt_id(salt: str) -> int:
-    """Return the id by which the first token of a text with this salt is known; no image's row is first with it."""
-    (noise,) = np.frombuffer(hashlib.shake_128(salt.encode()).digest(4), "<i4")
+def salt_id(salt: str, token: int) -> int:
+    """Return the id by which the first ``token`` of a text with this salt is known; no image's row is first with it."""
+    (noise,) = np.frombuffer(hashlib.shake_128(f"{token}\n{salt}".encode()).digest(4), "<i4")
     return int((noise & ~(_FIRST | _SHARES_POSITION)) | np.int32(_SIGN))
 
 

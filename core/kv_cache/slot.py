@@ -66,7 +66,7 @@ class TokenBuffer:
 
     def __init__(self, tokens: npt.NDArray[np.int32], salt: str = "") -> None:
         """Start with a copy of ``tokens``. Texts with different salts share no prefix."""
-        self._salt = salt_id(salt) if salt else None
+        self._first = salt_id(salt, int(tokens[0])) if salt and len(tokens) else None
         self._data = np.empty(max(64, len(tokens) + 64), np.int32)
         self._data[: len(tokens)] = tokens
         self._cells = self._data.data
@@ -113,10 +113,10 @@ class TokenBuffer:
     def known(self, size: int) -> TokenIds:
         """Return the first ``size`` ids as the prefix tree and the store know them."""
         view = self._data[:size]
-        if self._salt is None or not size:
+        if self._first is None or not size:
             return view
         salted = view.copy()
-        salted[0] = self._salt
+        salted[0] = self._first
         return salted
 
     def position(self, index: int) -> int:

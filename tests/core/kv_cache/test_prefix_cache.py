@@ -107,6 +107,17 @@ def test_a_text_is_found_by_requests_with_its_salt_only(make: Callable[[Path], P
         assert cached(engine, prompt, salt="a") > 0, "also from the disk"
 
 
+def test_texts_with_a_salt_that_begin_with_other_tokens_share_nothing() -> None:
+    """The first token has another id in the tree, and is told apart from others all the same."""
+    with open_engine(n_slots=2, n_ctx=512, speculation="off") as engine:
+        first, *rest = engine.vocab.tokenize(FOX).tolist()
+        plain = complete(engine, (first, *rest), max_tokens=16)[0]
+        complete(engine, (first + 100, *rest), max_tokens=4, salt="a")
+        text, ended, _ = complete(engine, (first, *rest), max_tokens=16, salt="a")
+    assert ended.receipt.n_cached == 0
+    assert text == plain
+
+
 def test_requests_that_come_together_share_with_their_own_salt_only() -> None:
     shared = words(600)
     with open_engine(n_slots=4, n_ctx=1024, speculation="off") as engine:
