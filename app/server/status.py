@@ -130,7 +130,6 @@ def _of_card(card: ModelCard) -> dict[str, Any]:
 
 
 def _model(entry: ModelEntry, pool: ModelPool) -> dict[str, Any]:
-    host = pool.of(entry)
     return {
         "id": entry.name,
         "object": "model",
@@ -138,8 +137,15 @@ def _model(entry: ModelEntry, pool: ModelPool) -> dict[str, Any]:
         "owned_by": "slipstream",
         "is_toy": entry.is_toy,
         "loaded": loaded_of(entry, pool) is not None,
-        "status": {"value": _STATUS[host.state.phase] if host is not None else "unloaded"},  # as llama-server's router
+        "status": {"value": _status(entry, pool)},  # as llama-server's router
     }
+
+
+def _status(entry: ModelEntry, pool: ModelPool) -> str:
+    host = next((one for one in pool.hosts if one.entry is not None and one.entry.path == entry.path), None)
+    if host is not None:
+        return _STATUS[host.state.phase]
+    return "loading" if pool.of(entry) is not None else "unloaded"  # calls wait until another has left
 
 
 async def state(http: HttpRequest) -> Response:

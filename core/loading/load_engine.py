@@ -21,11 +21,10 @@ from core.engine.meter import Meter
 from core.kv_cache.disk_cache import model_key
 from core.kv_cache.memory import choose_memory
 from core.llama.context import Batch, Context, EmbeddingContext, EmbeddingOptions, LoraAdapters, pooling_of
-from core.llama.heads import why_unavailable
 from core.llama.model import Model, Vocab
 from core.llama.projector import Projector
 from core.loading.contexts import LoadedTarget, closed_on_failure, make_slots, measure_context, open_context
-from core.loading.load_drafts import kind_of_file, make_speculator, small_model_facts, why_left_out, why_no_draft_engine
+from core.loading.load_drafts import make_speculator, small_model_facts, why_left_out, why_no_draft_engine
 from core.loading.memory_fit import (
     ALL_LAYERS,
     LoadPlan,
@@ -44,6 +43,7 @@ from core.machine.known_machine import MEASURED_FILE, Measurements
 from core.remote_devices.borrowing import connect_workers
 from core.scheduler.images import ImageEncoder, PromptReader
 from core.scheduler.input_processor import InputProcessor
+from core.speculation.proposers.context_proposer import ContextProposer
 from core.values.addresses import is_worker
 from core.values.engine_options import Device, EngineOptions, Pooling
 from core.values.errors import DraftRefused, LoadFailed, ModelDoesNotFit, SlipstreamError
@@ -103,7 +103,7 @@ def load_engine(
                 refused = error.message
                 engine, threads = build(replace(found, options=replace(found.options, draft_path=None)))
             notices += (refused,) if refused else ()
-            draft_path = "" if refused else _draft_in_use(options)
+            draft_path = _draft_in_use(engine, options)
             if options.lora:
                 engine.use_adapters(LoraAdapters(model, options.lora))
             engine.meter.peak = peak_of(facts, found.placement, machine) if n_gpu_layers else _known_peak(cache_folder)
@@ -162,10 +162,11 @@ def _loaded(
     )
 
 
-def _draft_in_use(options: EngineOptions) -> str:
-    """Return the file that drafts, "" if none does: drafting is off, or this build of llama.cpp cannot run it."""
-    path = options.draft_path if options.speculation != "off" else None
-    return path if path and not why_unavailable(kind_of_file(path)) else ""
+def _draft_in_use(engine: Engine, options: EngineOptions) -> str:
+    """Return the file that drafts, which may be gone by now; "" if none does."""
+    paid = engine.speculator.paid if engine.speculator is not None else ()
+    has_file = any(isinstance(proposer, ContextProposer) and proposer.model is not None for proposer in paid)
+    return options.draft_path or "" if has_file else ""
 
 
 def _known_peak(cache_folder: Path | None) -> float | None:

@@ -203,7 +203,7 @@ def _accept(listener: socket.socket) -> _Child:
 def _tell(connection: socket.socket, number: int) -> None:
     try:
         connection.send(str(number).encode())
-    except BrokenPipeError:  # the client has gone
+    except ConnectionError:  # the client has gone
         return
 
 

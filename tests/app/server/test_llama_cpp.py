@@ -434,3 +434,21 @@ def test_metrics_add_up(own_server):
     assert grown("slipstream:time_to_first_token_seconds_bucket+Inf") == 1
     assert after["llamacpp:requests_processing"] == 0
     assert after["slipstream:kv_cells"] > 0
+
+
+def test_a_model_that_waits_for_another_to_leave_is_not_listed_as_loaded(own_server):
+    """There is room for one model."""
+
+    def listed() -> dict[str, str]:
+        return {one["id"]: one["status"]["value"] for one in own_server.http.get("/models").json()["data"]}
+
+    body = {"model": MODEL, "prompt": "Tell me", "n_predict": 2_000, "ignore_eos": True, "stream": True}
+    with own_server.http.stream("POST", "/completion", json=body) as answer:
+        lines = answer.iter_lines()
+        assert next(lines)
+        assert own_server.http.post("/models/load", json={"model": "ember-draft-q8_0"}).json() == {"success": True}
+        found = listed()
+    assert (found[MODEL], found["ember-draft-q8_0"]) == ("loaded", "loading")
+    until(lambda: listed()["ember-draft-q8_0"] == "loaded")
+    assert own_server.http.post("/slipstream/load", json={"model": MODEL}).status_code == 202
+    own_server.wait_until(lambda state: (state["model"], state["phase"]) == (MODEL, "ready"))

@@ -18,6 +18,7 @@ from core.loading.load_engine import load_engine
 from core.loading.memory_fit import context_size
 from core.machine.host import core_count
 from core.machine.known_machine import Measurements, measurement_key
+from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import EngineOptions, KvType
 from core.values.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
 from core.values.messages import EnginePhase, EngineState
@@ -216,6 +217,24 @@ def test_a_draft_that_cannot_be_is_refused_and_costs_nothing_once_it_has_worked(
     engine.close()
     (notice,) = loaded.notices
     assert says in notice
+
+
+def test_a_draft_that_is_deleted_while_the_model_is_loaded_does_not_cost_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = tmp_path / "draft.gguf"
+    shutil.copy(EMBER_DRAFT, draft)
+    made = DraftModelProposer.__init__
+
+    def make(*arguments: Any) -> None:
+        made(*arguments)
+        draft.unlink()
+
+    monkeypatch.setattr(DraftModelProposer, "__init__", make)
+    engine, loaded = load(EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(draft)))
+    assert complete(engine, QUESTION, max_tokens=3)[1].failure is None
+    engine.close()
+    assert (loaded.draft_path, draft.exists()) == (str(draft), False)
 
 
 def test_a_draft_that_is_deleted_while_it_drafts_goes_on(tmp_path: Path) -> None:
