@@ -608,6 +608,11 @@ def test_a_model_that_is_asked_for_is_shown_also_where_it_covers_the_list(qtbot,
     assert not page.models.list.isVisible()
     page.tabs[HERE].click()
     assert window.focusWidget() is page.models.panes.back_button, "not what is covered"
+    window.resize(1400, 900)
+    qtbot.waitUntil(page.models.list.isVisible)
+    assert window.focusWidget() is page.models.list, "the way back is needed no more"
+    window.resize(800, 600)
+    qtbot.waitUntil(lambda: not page.models.list.isVisible())
     qtbot.keyClick(window, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
     assert window.focusWidget() is page.models.filter
     assert page.models.filter.isVisible()
