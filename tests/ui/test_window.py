@@ -859,6 +859,11 @@ def test_a_side_of_the_chat_that_is_asked_for_elsewhere_is_seen(qtbot, window: M
     window.show_page("jobs")
     window.toggle_sidebar()
     assert window.history.isVisible()
+    ask(qtbot, window, "Hi")
+    window.show_page("jobs")
+    qtbot.keyClick(window, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+    assert window.focusWidget() is asked_view(window).editor.field
+    qtbot.waitUntil(window.focusWidget().isVisible)
 
 
 def test_what_is_hidden_when_the_theme_changes_has_it_when_it_is_shown(qtbot, window: MainWindow) -> None:
