@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import shiboken6
 from disks import fill_up, small_disk
 from PySide6.QtCore import QEvent, QMimeData, QModelIndex, QObject, QPoint, QRect, QSettings, QSize, Qt
 from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
@@ -26,6 +27,7 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
     QTextEdit,
     QWidget,
+    QWidgetItem,
 )
 
 from tests.support.chat_window import ask, ended, reply_view, say
@@ -811,6 +813,17 @@ def test_a_narrow_window_shows_the_chat_and_one_side_at_a_time(qtbot, window: Ma
     assert not window.history.isHidden()
 
 
+def test_tab_leaves_no_items_of_layouts_in_python(qtbot, window: MainWindow) -> None:
+    def n_items() -> int:
+        return sum(isinstance(one, QWidgetItem) for one in shiboken6.getAllValidWrappers())
+
+    ask(qtbot, window, "Hi")
+    before, was = n_items(), window.focusWidget()
+    qtbot.keyClick(window, Qt.Key.Key_Tab)
+    assert window.focusWidget() is not was
+    assert n_items() == before
+
+
 def test_what_was_hidden_while_the_window_became_narrower_fits_it_when_it_is_shown(qtbot, window: MainWindow) -> None:
     window.resize(1920, 1080)
     body = window.page.welcome.body
@@ -846,6 +859,11 @@ def test_a_side_of_the_chat_that_is_asked_for_elsewhere_is_seen(qtbot, window: M
     window.show_page("jobs")
     window.toggle_sidebar()
     assert window.history.isVisible()
+    ask(qtbot, window, "Hi")
+    window.show_page("jobs")
+    qtbot.keyClick(window, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+    assert window.focusWidget() is asked_view(window).editor.field
+    qtbot.waitUntil(window.focusWidget().isVisible)
 
 
 def test_what_is_hidden_when_the_theme_changes_has_it_when_it_is_shown(qtbot, window: MainWindow) -> None:

@@ -104,6 +104,8 @@ class RepositoryPane(QWidget):
     def show_loading(self, repo_id: str, wanted: str = "") -> None:
         """Say that a repository is on its way; ``wanted`` is the quantisation to begin with."""
         self.repository, self._wanted = None, wanted
+        if self.state.button.hasFocus():  # which goes away
+            self.list.setFocus()
         self.state.say_loading(tr("Asking the Hub about {repo_id}…", repo_id=repo_id))
         self.stack.setCurrentWidget(self.state)
 
@@ -148,6 +150,8 @@ class RepositoryPane(QWidget):
         )
         self.state.say("alert", tr("This cannot be shown"), trouble.sentence, action, "danger")
         self.stack.setCurrentWidget(self.state)
+        if self.list.hasFocus():  # it was given the keyboard before it could be shown
+            self.state.button.setFocus()
 
     def show_recommendation(self, found: Recommended) -> None:
         """Mark the one to take and say why; choose it unless another was wished for or chosen by hand."""

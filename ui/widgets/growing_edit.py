@@ -41,6 +41,7 @@ class GrowingEdit(QPlainTextEdit):
     def __init__(self, send: Callable[[str], object], max_lines: int = 9) -> None:
         super().__init__()
         self._send, self._max_lines, self._n_lines = send, max_lines, 1
+        self._is_fitting = False
         # Takes files and images that are pasted or dropped; False leaves them to the field.
         self.take: Callable[[QMimeData], bool] = lambda source: False
         self._is_in_pieces = False
@@ -181,13 +182,18 @@ class GrowingEdit(QPlainTextEdit):
             self.document().setDefaultTextOption(option)
 
     def _fit(self) -> None:
+        if self._is_fitting:
+            return
         n_lines = max(1, int(self.document().size().height()))
         shown = min(n_lines, self._max_lines)
         height = shown * self.fontMetrics().lineSpacing() + 2 * int(self.document().documentMargin()) + 2
         height += _EDGES if self.property("kind") == "field" else 0
         policy = Qt.ScrollBarPolicy.ScrollBarAsNeeded if n_lines > shown else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         if policy != self.verticalScrollBarPolicy():
+            # Lines wrap elsewhere beside a scroll bar: if that took it away again, this would go on for ever.
+            self._is_fitting = True
             self.setVerticalScrollBarPolicy(policy)
+            self._is_fitting = False
         if height != self.height():
             self.setFixedHeight(height)
         if n_lines != self._n_lines:

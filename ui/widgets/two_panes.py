@@ -74,8 +74,13 @@ class TwoPanes(QWidget):
         self.side.setVisible(self._shows_details)
         # Beside no list it would double the line of the rail.
         self.line.setVisible(self._shows_details and not self._is_narrow)
-        self.back_button.setVisible(self._is_narrow)
-        if had_keyboard:  # else Qt gives it to what comes first in the window
+        self.setFocusProxy(self.back_button if covers else self._listed)
+        if covers:
+            self.back_button.show()
+        # What goes away gives the keyboard to what comes: Qt would give it to what comes first in the window.
+        if had_keyboard:
             self.back_button.setFocus()
         self._listed.setVisible(not covers)
-        self.setFocusProxy(self.back_button if covers else self._listed)
+        if not self._is_narrow and self.back_button.hasFocus():
+            self._listed.setFocus()
+        self.back_button.setVisible(self._is_narrow)

@@ -277,8 +277,14 @@ class MainWindow(QMainWindow):
             page.begin_instructions()
 
     def _with_page(self, act: Callable[[ChatPage], object]) -> Callable[[], object]:
-        """Return what does this with the chat that is used then."""
-        return lambda: act(self.page)
+        """Return what does this with the chat that is used then, in sight: it may take the keyboard."""
+
+        def act_in_sight() -> None:
+            if self._shown_page != "chat":
+                self.show_page("chat")
+            act(self.page)
+
+        return act_in_sight
 
     def _on_used_changed(self) -> None:
         self.tuning.take_typed()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView, QAbstractSpinBox, QLayout, QLineEdit, QScrollArea, QWidget
@@ -49,25 +49,26 @@ def _is_empty(widget: QWidget) -> bool:
 def _children(widget: QWidget) -> list[QWidget]:
     """Return the parts of a widget: those of its layout in its order, then the others by where they are."""
     layout = widget.layout()
-    placed = list(_placed(layout)) if layout is not None else []
-    others = [
-        child
-        for child in widget.children()
-        if isinstance(child, QWidget) and not child.isWindow() and child not in placed
-    ]
+    children = [child for child in widget.children() if isinstance(child, QWidget)]
+    placed = list(_placed(layout, children)) if layout is not None else []
+    others = [child for child in children if not child.isWindow() and child not in placed]
     begins = -1 if widget.isRightToLeft() else 1
     return placed + sorted(others, key=lambda child: (child.y(), begins * child.geometry().center().x()))
 
 
-def _placed(layout: QLayout) -> Iterator[QWidget]:
-    for at in range(layout.count()):
-        match layout.itemAt(at):
-            case None:
-                continue
-            case item if (widget := item.widget()) is not None:
-                yield widget
-            case item if (inner := item.layout()) is not None:
-                yield from _placed(inner)
+def _placed(layout: QLayout, children: Sequence[QWidget]) -> Iterator[QWidget]:
+    """Yield those of the children that a layout places, in its order.
+
+    The layout is not asked for its items: PySide keeps each, and takes another object that Qt makes at the place of
+    one that is gone for that one.
+    """
+    placed: list[tuple[int, QWidget | QLayout]] = [(layout.indexOf(one), one) for one in children]
+    placed += [(layout.indexOf(one), one) for one in layout.children() if isinstance(one, QLayout)]
+    for at, one in sorted(placed, key=lambda found: found[0]):
+        if at >= 0 and isinstance(one, QLayout):
+            yield from _placed(one, children)
+        elif at >= 0 and isinstance(one, QWidget):
+            yield one
 
 
 def _scroll_to(widget: QWidget) -> None:

@@ -528,6 +528,23 @@ def test_a_small_window_shows_one_side_at_a_time_and_the_keyboard_leads_through(
     assert window.findChildren(QDialog) == []
 
 
+def test_the_keyboard_goes_to_what_can_be_done_where_a_repository_cannot_be_shown(
+    qtbot, page: LibraryPage, hub: HubServer
+) -> None:
+    found(qtbot, page)
+    hub.fault(f"/api/models/{REPO}", Fault(status=500))
+    page.finder.list.setFocus()
+    page.finder.list.choose(REPO)
+    qtbot.keyClick(page.finder.list, Qt.Key.Key_Return)
+    pane = page.finder.pane
+    qtbot.waitUntil(pane.state.button.isVisible)
+    assert page.window().focusWidget() is pane.state.button
+    hub.heal()
+    qtbot.keyClick(pane.state.button, Qt.Key.Key_Space)
+    qtbot.waitUntil(pane.list.isVisible)
+    assert page.window().focusWidget() is pane.list
+
+
 def test_the_pages_are_reached_by_keys_and_new_chats_lead_back(qtbot, window: MainWindow) -> None:
     window.show_page("library")
     assert window.library is not None
@@ -596,6 +613,11 @@ def test_a_model_that_is_asked_for_is_shown_also_where_it_covers_the_list(qtbot,
     assert not page.models.list.isVisible()
     page.tabs[HERE].click()
     assert window.focusWidget() is page.models.panes.back_button, "not what is covered"
+    window.resize(1400, 900)
+    qtbot.waitUntil(page.models.list.isVisible)
+    assert window.focusWidget() is page.models.list, "the way back is needed no more"
+    window.resize(800, 600)
+    qtbot.waitUntil(lambda: not page.models.list.isVisible())
     qtbot.keyClick(window, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
     assert window.focusWidget() is page.models.filter
     assert page.models.filter.isVisible()
