@@ -21,7 +21,7 @@ from types import FrameType
 from first_start import lock, qt_libraries, requirements, stamp, system_packages
 from first_start.advice import advise, advise_on_refusal
 from first_start.chat_templates import keep_templates
-from first_start.command import Log, run_logged
+from first_start.command import Log, end_with_parent, run_logged
 from first_start.errors import CommandFailed, SetupError
 from first_start.llama_build import Backend
 from first_start.llama_install import Build, LlamaInstall
@@ -213,7 +213,7 @@ def check_free_space(folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < _NEEDED_BYTES:
         raise SetupError(
-            f"The set-up needs {_NEEDED_BYTES / 1e9:.0f} GB of disk in {folder}, and {free / 1e9:.1f} GB is free. "
+            f"The set-up needs {_NEEDED_BYTES // 10**6:,} MB of disk in {folder}, and {free // 10**6:,} MB are free. "
             "Free some space, then start Slipstream again."
         )
 
@@ -291,20 +291,12 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     return 0
 
 
-def end_with_parent() -> None:
-    """Ask Linux to send SIGTERM when the launcher dies, because a kill reaches only the launcher's shell."""
-    if sys.platform == "linux":
-        import ctypes
-
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
-
-
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Treat a signal to end like Ctrl-C: stop the running command first."""
     raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
-    end_with_parent()
+    # A kill reaches only the launcher's shell.
+    end_with_parent(signal.SIGTERM)
     sys.exit(main(sys.argv[1:]))

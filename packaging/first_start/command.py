@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import queue
 import signal
 import subprocess
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +19,7 @@ from first_start.errors import CommandFailed
 
 _TAIL = 15
 _TICK_S = 0.25
-_GRACE_S = 5.0
+_GRACE_S = 20.0
 
 
 class Log:
@@ -50,7 +52,8 @@ def run_logged(
 ) -> None:
     """Run ``command`` to its end; raise CommandFailed with the last lines of its output if it fails.
 
-    It gets a session of its own, so that on Ctrl-C this process can stop all of it: pip, CMake and the compilers.
+    It gets a session of its own, so that on Ctrl-C this process can stop all of it: pip, CMake and the compilers. Where
+    this process is killed, the command is interrupted: else it would go on beside the next set-up.
     """
     log.write(f"\n$ {' '.join(command)}")
     try:
@@ -65,6 +68,7 @@ def run_logged(
             env=None if environment is None else dict(environment),
             cwd=folder,
             start_new_session=True,
+            preexec_fn=_begin,  # noqa: PLW1509 - the threads of earlier commands have ended
         )
     except OSError as error:
         raise CommandFailed(what, 127, (str(error),)) from error
@@ -103,8 +107,22 @@ def _forward(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
     lines.put(None)
 
 
+def end_with_parent(number: signal.Signals) -> None:
+    """Ask Linux to send this process a signal when its parent dies."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, number)
+
+
+def _begin() -> None:
+    """Begin as a child: Ctrl-C ends it, also where a script has started the set-up in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_with_parent(signal.SIGINT)
+
+
 def _stop(child: subprocess.Popen[str]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    # pip removes its temporary files, 400 MB in a build, after SIGINT only.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 import tarfile
 from dataclasses import dataclass, field, replace
@@ -329,9 +330,9 @@ def test_packages_of_somebody_else_are_told_with_what_to_type():
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(project, monkeypatch, capsys):
-    monkeypatch.setattr(bootstrap.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 5e8}))
+    monkeypatch.setattr(bootstrap.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 1_999_900_000}))
     assert run(project) == 1
-    assert "needs 2 GB of disk" in capsys.readouterr().out
+    assert re.search(r"needs 2,000 MB of disk in .* 1,999 MB are free", capsys.readouterr().out)
     assert project.ran == []
 
 

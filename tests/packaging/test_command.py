@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from first_start.command import Log, run_logged
 from first_start.errors import CommandFailed
 
 from tests.support.waiting import until
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def python(code: str) -> list[str]:
@@ -66,6 +69,40 @@ def test_an_interruption_ends_the_command_and_what_it_started(log, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_logged("It", python(child), log, on_line=interrupt)
     until(lambda: not is_alive(int(pid_file.read_text())))
+
+
+def test_pip_can_tidy_up_when_it_is_interrupted_also_in_a_set_up_in_the_background(log, tmp_path):
+    child = (
+        "import pathlib, time\n"
+        "try:\n    print('on', flush=True)\n    time.sleep(60)\n"
+        f"finally:\n    pathlib.Path({str(tmp_path / 'tidied')!r}).touch()"
+    )
+
+    def interrupt(line: str) -> None:
+        raise KeyboardInterrupt
+
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_logged("It", python(child), log, on_line=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert (tmp_path / "tidied").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
+def test_a_set_up_that_is_killed_takes_its_command_with_it(tmp_path):
+    child = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    code = (
+        "import pathlib\nfrom first_start.command import Log, run_logged\n"
+        f"with Log(pathlib.Path({str(tmp_path / 'log')!r})) as log:\n"
+        f"    run_logged('It', {python(child)!r}, log, on_line=lambda line: print(line, end='', flush=True))"
+    )
+    with subprocess.Popen(python(code), stdout=subprocess.PIPE, cwd=ROOT / "packaging") as set_up:
+        assert set_up.stdout is not None
+        pid = int(set_up.stdout.readline())
+        set_up.kill()
+    until(lambda: not is_alive(pid))
 
 
 def is_alive(pid: int) -> bool:
