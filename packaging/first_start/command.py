@@ -19,7 +19,7 @@ from first_start.errors import CommandFailed
 
 _TAIL = 15
 _TICK_S = 0.25
-_GRACE_S = 5.0
+_GRACE_S = 20.0
 
 
 class Log:
