@@ -224,11 +224,14 @@ class SegmentStore:
                 self._on_disk.touch(segment, segment.worth)
 
     def forget(self, text: TokenIds) -> None:
-        """Forget a text, on disk too, except for the beginnings that other texts continue."""
+        """Forget a text, on disk too, except for the segments that other texts continue.
+
+        A text that continues only a part of one goes with it, since the rest of it would stay.
+        """
         reaches = self.tree.match(text).reaches()
         own = [place for place, end in reaches.items() if isinstance(place, Segment) and place.end <= end]
         for segment in sorted(own, key=lambda segment: -segment.end):
-            if not segment.children:
+            if all(child.start < segment.end for child in segment.children):
                 self._drop(segment)
 
     def clear(self) -> None:

@@ -103,7 +103,8 @@ def test_what_a_slot_held_before_it_was_restored_is_kept(tmp_path: Path) -> None
         assert cached(engine, STORY) == 299
 
 
-def test_an_erased_text_is_kept_nowhere_but_as_the_beginning_of_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_kept_first", [False, True])
+def test_an_erased_text_is_kept_nowhere_but_as_the_beginning_of_others(tmp_path: Path, is_kept_first: bool) -> None:
     folder = {"cache_folder": tmp_path, "cache_disk": 1 << 30}
     other = STORY[:280] + words(100, 1)
     with open_engine(**OPTIONS | {"cache_ram": None}, **folder) as engine:
@@ -113,6 +114,8 @@ def test_an_erased_text_is_kept_nowhere_but_as_the_beginning_of_others(tmp_path:
         assert ask(engine, "erase", 0) == SlotDone("deed", 0)
         assert (engine.slots.n_resident, engine.slots.store.n_ram_bytes, engine.slots.store.n_disk_bytes) == (0, 0, 0)
         assert cached(engine, STORY, slot=0) == 0
+        if is_kept_first:
+            settle(engine)
         assert cached(engine, other, slot=1) == 280
         settle(engine)
         ask(engine, "erase", 0)
