@@ -31,6 +31,7 @@ COMPUTE_TOLERANCE = 0.15
         (Recipe(n_layers=12, tensor_type="F16"), {"n_ctx": 2048}),
         (Recipe(n_experts=8, n_experts_used=2), {"n_ctx": 2048}),
         (Recipe(source=EMBER_DRAFT), {"n_ctx": 8192}),
+        (Recipe(tensor_type="Q4_0"), {"n_ctx": 8192}),
         (Recipe(n_vocab=20_000), {"n_ctx": 1024, "n_outputs": 256}),
     ],
     ids=lambda value: value.name if isinstance(value, Recipe) else None,
@@ -46,7 +47,9 @@ def test_the_estimate_is_what_llama_cpp_allocates(recipe, settings):
     # The output buffer grows to this when as many rows are asked for.
     output = facts.n_vocab * 4 * settings.get("n_outputs", settings.get("n_slots", 1))
     assert need.compute == pytest.approx(answer.buffer_bytes("compute") + output, rel=COMPUTE_TOLERANCE)
-    assert need.weights == pytest.approx(answer.buffer_bytes("model"), abs=LOG_ROUNDING)
+    # Some kernels, as AMX's, copy weights into a buffer of their own. The system then takes back the file's pages.
+    mapped, all_buffers = answer.buffer_bytes("Mapped model"), answer.buffer_bytes("model")
+    assert mapped - LOG_ROUNDING <= need.weights <= all_buffers + LOG_ROUNDING
 
 
 @pytest.mark.parametrize("make", [hybrid_factory.qwen35, hybrid_factory.bailingmoe3, head_factory.mtp_counter])
