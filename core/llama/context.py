@@ -342,7 +342,7 @@ class LoraAdapters:
                 )
             self._adapters.append(adapter)
 
-    def apply(self, context: Context, scales: Sequence[float]) -> None:
+    def apply(self, context: Context | EmbeddingContext, scales: Sequence[float]) -> None:
         """Let ``context`` compute with these scales from now on; 0 leaves an adapter out."""
         used = [(adapter, scale) for adapter, scale in zip(self._adapters, scales, strict=True) if scale]
         handles = (ctypes.c_void_p * len(used))(*[ctypes.cast(adapter, ctypes.c_void_p).value for adapter, _ in used])
@@ -404,12 +404,12 @@ class EmbeddingContext:
         params.pooling_type = _POOLINGS[options.pooling]
         params.no_perf = True
         pointer = L.llama_init_from_model(model.c, params)
-        self._context: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
-        if not self._context:
+        self.c: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
+        if not self.c:
             raise LoadFailed(
                 "llama.cpp could not make a context for embeddings of {n_tokens:,} tokens.", n_tokens=options.n_tokens
             )
-        memory = L.llama_get_memory(self._context)
+        memory = L.llama_get_memory(self.c)
         self._memory: Any = memory or None
         self._width = model.n_scores if options.pooling == "rank" else model.n_embd_out
         self._batch = Batch(self.n_rows)
@@ -423,20 +423,20 @@ class EmbeddingContext:
         if is_end:
             batch.want_all()
         if self._memory is None:
-            code = L.llama_encode(self._context, batch.c)
+            code = L.llama_encode(self.c, batch.c)
         else:
-            L.llama_set_embeddings(self._context, is_end)
-            code = L.llama_decode(self._context, batch.c)
+            L.llama_set_embeddings(self.c, is_end)
+            code = L.llama_decode(self.c, batch.c)
         return DecodeStatus(code)
 
     def vectors(self, sequence: int) -> npt.NDArray[np.float32]:
         """Return a copy of the pooled vector of a text of the last batch, shape (1, width)."""
-        address = L.llama_get_embeddings_seq(self._context, sequence)
+        address = L.llama_get_embeddings_seq(self.c, sequence)
         return _floats(address, 1, self._width)
 
     def all_vectors(self) -> npt.NDArray[np.float32]:
         """Return a copy of the vectors of all rows of the last batch, shape (n_rows, width): for pooling none."""
-        return _floats(L.llama_get_embeddings(self._context), self._batch.n_tokens, self._width)
+        return _floats(L.llama_get_embeddings(self.c), self._batch.n_tokens, self._width)
 
     def clear(self) -> None:
         """Forget every text."""
@@ -445,9 +445,9 @@ class EmbeddingContext:
 
     def close(self) -> None:
         """Free the buffers."""
-        if self._context:
-            L.llama_free(self._context)
-            self._context = None
+        if self.c:
+            L.llama_free(self.c)
+            self.c = None
 
 
 def _floats(address: Any, n_rows: int, width: int) -> npt.NDArray[np.float32]:

@@ -346,12 +346,20 @@ def load_embedder(
         why_no_spark=Sentence("It turns texts into vectors and writes nothing."),
         can_write=False,
     )
-    embedder = _embedder(model, vocab, facts, options, loaded)
+    adapters = LoraAdapters(model, options.lora) if options.lora else None
+    embedder = _embedder(model, vocab, facts, options, loaded, adapters)
     embedder.owns_model = True
     return embedder, loaded
 
 
-def _embedder(model: Model, vocab: Vocab, facts: ModelFacts, options: EngineOptions, loaded: LoadedModel) -> Embedder:
+def _embedder(
+    model: Model,
+    vocab: Vocab,
+    facts: ModelFacts,
+    options: EngineOptions,
+    loaded: LoadedModel,
+    adapters: LoraAdapters | None = None,
+) -> Embedder:
     pooling = pooling_in_effect(model, facts, options)
     is_causal = not facts.is_embedder and model.metadata(f"{facts.architecture}.attention.causal") != "false"
     wanted = EmbeddingOptions(
@@ -362,10 +370,12 @@ def _embedder(model: Model, vocab: Vocab, facts: ModelFacts, options: EngineOpti
         reads_parts=is_causal and pooling in ("last", "rank") and facts.architecture not in _READ_WHOLE,
         flash_attention=options.flash_attention,
     )
-    return Embedder(model, vocab, wanted, partial(_open, model, facts, loaded.n_gpu_layers > 0))
+    return Embedder(model, vocab, wanted, partial(_open, model, facts, loaded.n_gpu_layers > 0, adapters))
 
 
-def _open(model: Model, facts: ModelFacts, is_on_gpu: bool, options: EmbeddingOptions) -> EmbeddingContext:
+def _open(
+    model: Model, facts: ModelFacts, is_on_gpu: bool, adapters: LoraAdapters | None, options: EmbeddingOptions
+) -> EmbeddingContext:
     """Open a context if host memory allows it; on a GPU the driver reports a lack of memory."""
     rows = options.n_rows if options.reads_parts else options.n_tokens
     outputs = 1 if facts.is_embedder else options.n_sequences if options.reads_parts else rows
@@ -382,8 +392,11 @@ def _open(model: Model, facts: ModelFacts, is_on_gpu: bool, options: EmbeddingOp
             ),
         )
     try:
-        return EmbeddingContext(model, options)
+        context = EmbeddingContext(model, options)
     except LoadFailed as error:
         raise LoadFailed(
             "{message} Send shorter texts, or close other programs and try again.", message=error.message
         ) from error
+    if adapters is not None:
+        adapters.apply(context, adapters.scales)
+    return context

@@ -1,4 +1,4 @@
-"""LoRA adapters for Ember, with random matrices."""
+"""LoRA adapters for Ember and other models, with random matrices."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _RANK = 4
 
 def lora(path: Path, seed: int = 1, source: Path = EMBER) -> Path:
     """Write an adapter of each layer's query matrix, strong enough to change the model's text."""
-    text, number = gguf.GGUFValueType.STRING, gguf.GGUFValueType.FLOAT32
+    text, number, reader = gguf.GGUFValueType.STRING, gguf.GGUFValueType.FLOAT32, reader_of(source)
     entries = [
-        MetadataEntry("general.architecture", "llama", text),
+        MetadataEntry("general.architecture", reader.fields["general.architecture"].contents(), text),
         MetadataEntry("general.type", "adapter", text),
         MetadataEntry("adapter.type", "lora", text),
         MetadataEntry("adapter.lora.alpha", float(_RANK), number),
     ]
     noise = np.random.default_rng(seed)
     tensors = []
-    for tensor in reader_of(source).tensors:
+    for tensor in reader.tensors:
         if tensor.name.endswith("attn_q.weight"):
             n_in, n_out = (int(size) for size in tensor.shape)
             tensors.append(

@@ -18,7 +18,7 @@ from app.server.chat.model_card import template_capabilities
 from app.server.http.body import LenientBody
 from app.server.http.errors import refuse
 from app.server.http.keys import cache_salt, may_see
-from core.values.errors import EngineUnavailable
+from core.values.errors import BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase, LoadedModel
 from core.values.request import Request, SamplingParams, SlotAction, SlotDone, SlotRequest
 from models.files.errors import UnsafeName
@@ -216,6 +216,8 @@ async def list_adapters(http: HttpRequest) -> Response:
 async def scale_adapters(body: list[LoraScale], http: HttpRequest) -> Response:
     """Change the scales for requests to come, of all keys; an adapter that is not listed gets 0."""
     host = _adapted(http)
+    if host.model is not None and not host.model.can_write:
+        raise BadRequest("A model for vectors has the scales that it was started with: serve --lora FILE:SCALE.")
     host.lora_scales = host.lora_of(body) or host.lora_scales
     return JSONResponse({"success": True})
 

@@ -9,6 +9,7 @@ import pytest
 
 from core.values.errors import BadOption
 from tests.app.server.conftest import MODEL, RunningServer
+from tools.model_factory.embedder_factory import bert
 from tools.model_factory.lora_factory import lora
 
 STORY = {"prompt": "Once upon a time", "n_predict": 24, "temperature": 0, "ignore_eos": True}
@@ -77,3 +78,16 @@ def test_a_file_that_is_not_there_is_named(given):
 
     with pytest.raises(BadOption, match=r"missing\.gguf|number"):
         LlamaServerChoice(lora=[given]).adapters()
+
+
+def test_a_model_for_vectors_keeps_the_scales_that_it_was_started_with(home: Path, tmp_path: Path) -> None:
+    model = bert(tmp_path / "tiny-bert.gguf")
+    adapter = lora(tmp_path / "adapter.gguf", source=model)
+    found = []
+    for scale in ("0.0", "1.0"):
+        with RunningServer("--model", str(model), "--lora", f"{adapter}:{scale}") as server:
+            found.append(server.http.post("/v1/embeddings", json={"input": "a fox"}).json()["data"][0]["embedding"])
+            refused = server.http.post("/lora-adapters", json=[{"id": 0, "scale": 0.5}])
+            assert (refused.status_code, "--lora FILE:SCALE" in refused.text) == (400, True)
+            assert scales(server) == [float(scale)]
+    assert found[0] != found[1]

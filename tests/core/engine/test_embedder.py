@@ -17,7 +17,7 @@ from core.llama.library import L, silence_log
 from core.llama.model import Model
 from core.loading.load_engine import embedder_beside, load_embedder
 from core.values.engine_options import EngineOptions
-from core.values.errors import BadRequest, InputTooLong
+from core.values.errors import BadRequest, InputTooLong, LoadFailed
 from core.values.messages import Ended, FinishReason, RequestEvent, Token
 from core.values.request import Embedded, EmbedRequest, Lane, Request, SamplingParams, SlotRequest
 from tests.support.engines import load, open_engine
@@ -25,6 +25,7 @@ from tests.support.prompts import EMBER, words
 from tools.model_factory import recurrent_factory
 from tools.model_factory.embedder_factory import bert
 from tools.model_factory.gguf_factory import cached_file
+from tools.model_factory.lora_factory import lora
 
 TEXTS = ("The fox ran into the wood.", "A boat on a lake", "one", "The fox ran into the dark wood and " * 6)
 
@@ -62,6 +63,19 @@ def run(embedder: Embedder, *requests: EmbedRequest) -> dict[str, RequestEvent]:
 def arrays(answer: RequestEvent) -> list[np.ndarray]:
     assert isinstance(answer, Embedded), answer
     return [np.array([np.frombuffer(row, np.float32) for row in rows]) for rows in answer.vectors]
+
+
+def test_a_model_for_vectors_uses_its_adapters(files: dict[str, Path], tmp_path: Path) -> None:
+    adapter = str(lora(tmp_path / "adapter.gguf", source=files["mean"]))
+    found = []
+    for adapters in ((), ((adapter, 0.0),), ((adapter, 1.0),)):
+        made = opened(files["mean"], lora=adapters)
+        found.append(arrays(run(made, EmbedRequest("a", TEXTS[:1]))["a"])[0])
+        made.close()
+    assert np.array_equal(found[0], found[1])
+    assert np.abs(found[2] - found[0]).max() > 0.01
+    with pytest.raises(LoadFailed, match="made for this model"):
+        opened(files["mean"], lora=((str(files["cls"]), 1.0),))
 
 
 def plain(path: Path, tokens: np.ndarray, pooling: int) -> np.ndarray:
