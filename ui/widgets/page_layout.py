@@ -140,7 +140,8 @@ class ScrollColumn(QScrollArea):
     def showEvent(self, event: QShowEvent) -> None:
         """Lay out what was hidden while the window became narrower: Qt can leave it as wide as it was."""
         super().showEvent(event)
-        if (layout := self.body.layout()) is not None:
+        layout = self.body.layout()
+        if layout is not None and layout.geometry().width() != self.body.width():
             layout.setGeometry(self.body.rect())
 
     def centre(self, layout: QBoxLayout, width: int, edge: int) -> None:
