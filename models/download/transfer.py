@@ -103,7 +103,8 @@ class Transfer:
     def _hash_ready(self) -> None:
         """Hash pieces that are complete without a gap from the start of the file, for about a tick."""
         until = time.monotonic() + _TICK
-        with open(self._part, "rb") as file:
+        # Without a buffer: that would hold what the next pieces were before they arrived.
+        with open(self._part, "rb", buffering=0) as file:
             file.seek(self.pieces.start(self._n_hashed))
             while self._n_hashed < self.pieces.n_pieces and self.pieces.is_whole(self._n_hashed):
                 left = self.pieces.length(self._n_hashed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import random
 import threading
@@ -88,6 +89,29 @@ def test_a_model_is_downloaded_over_several_connections(pull, server, folder):
     assert (record.repo_id, record.commit, record.content) == (REPO, "0" * 40, f"sha256:{sha256}")
     assert is_verified(folder, done.files[0])
     assert visible(folder) == [f"{REPO}/{FILE}"]
+
+
+def test_a_piece_is_hashed_as_it_arrived_also_after_a_slow_look_at_the_one_before(pull, server, folder, monkeypatch):
+    """A reader with a buffer has read its beginning before it arrived."""
+
+    class Slow:
+        def __init__(self, *args):
+            self._hash, self._n_hashed = hasher(*args), 0
+
+        def update(self, raw):
+            self._hash.update(raw)
+            self._n_hashed += len(raw)
+            if server.n_content_bytes - self._n_hashed < 200_000:  # more arrives meanwhile
+                time.sleep(0.003)
+
+        def hexdigest(self):
+            return self._hash.hexdigest()
+
+    monkeypatch.setattr("models.download.transfer.hasher", Slow)
+    server.fault(FILE, Fault(bytes_per_second=3e6))
+    pull(piece_bytes=io.DEFAULT_BUFFER_SIZE // 8)
+    assert is_right(folder)
+    assert server.n_content_bytes < 1.3 * len(CONTENT), "fetched once"
 
 
 def test_what_is_there_is_not_fetched_again_unless_it_changed(pull, server, folder):
