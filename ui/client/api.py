@@ -381,6 +381,8 @@ def _part(disposition: str, body: bytes = b"") -> QHttpPart:
 
 
 def _encoded(body: dict[str, Any]) -> QByteArray:
-    # Lone surrogates, which a paste and names of files can hold, have no UTF-8.
-    text = _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", json.dumps(body, ensure_ascii=False))
-    return QByteArray(text.encode())
+    text = json.dumps(body, ensure_ascii=False)
+    try:
+        return QByteArray(text.encode())
+    except UnicodeEncodeError:  # lone surrogates, which a paste and names of files can hold, have no UTF-8
+        return QByteArray(_LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).encode())

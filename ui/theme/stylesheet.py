@@ -109,13 +109,12 @@ QSpinBox:focus, QDoubleSpinBox:focus { padding: 2px 5px; }
 
 QLineEdit[wrong="true"], QPlainTextEdit[wrong="true"], QComboBox[wrong="true"] { border-color: $danger; }
 QComboBox { background: $raised; color: $text; border: 1px solid $border_strong; border-radius: ${corner_s}px;
-    padding: 5px 8px; padding-$end: 26px; }
+    padding: 5px 8px; padding-$end: 26px; combobox-popup: 0; }
 QComboBox:focus { border: 2px solid $focus; padding: 4px 7px; padding-$end: 25px; }
 QComboBox:disabled, QLineEdit:disabled, QPlainTextEdit[kind="field"]:disabled, QSpinBox:disabled,
 QDoubleSpinBox:disabled { color: $muted; background: $panel; border-color: $border; }
 QComboBox::drop-down { border: 0; width: 26px; }
 QComboBox::down-arrow { image: none; }
-QComboBox { combobox-popup: 0; }
 QComboBox QAbstractItemView { background: $raised; color: $text; border: 1px solid $border_strong; outline: 0; }
 QComboBox QAbstractItemView::item { padding: 5px 8px; }
 QComboBox QAbstractItemView::item:selected { background: $hover; color: $text; }
