@@ -235,7 +235,7 @@ class _ServerState(ServerState):
     is_leaving = False
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Return what makes the event loop: uvloop's, which takes half the time per token, where it can be had."""
     try:
         import uvloop
@@ -270,7 +270,7 @@ class HttpServer(uvicorn.Server):
 
     def serve_until_stopped(self, listening: list[socket.socket]) -> None:
         """Block until a signal or ``stop``; calls that run then get an end."""
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(self._run(listening))
 
     async def _run(self, listening: list[socket.socket]) -> None:
