@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.cost.cost_model import Calibration, CostModel, ReadCost
+from core.cost.cost_model import SHARED_READ, Calibration, CostModel, ReadCost, attended
 from core.cost.threads import ThreadControl
 from core.llama.build import OWN_ATTENTION, features
 from core.llama.context import Batch, Context, DecodeStatus
@@ -66,7 +66,7 @@ class MeasuredContext:
 def steps_key(path: str, model: Model, n_gpu_layers: int, *conditions: object) -> str:
     """Return the key of a model's step times: by its file, the devices, llama.cpp's build, and ``conditions``."""
     gpus = tuple(device.description for device in list_devices() if device.is_gpu) if n_gpu_layers else ()
-    return measurement_key(Path(path).name, model.n_bytes, n_gpu_layers, gpus, features(), *conditions)
+    return measurement_key(Path(path).name, model.n_bytes, n_gpu_layers, gpus, features(), SHARED_READ, *conditions)
 
 
 def cost_model_of(
@@ -196,7 +196,7 @@ def _kv_slope(context: Context, batch: Batch, empty: float, widest: int, budget:
     _run(context, batch, fill, 0, widest)
     deadline = time.perf_counter() + _FILL_SHARE * budget
     full = _fastest(context, batch, _KV_ROWS, fill, widest, deadline, is_short=empty < _SHORT_STEP)
-    return max(full - empty, 0.0) / (fill * _KV_ROWS)
+    return max(full - empty, 0.0) / (attended(_KV_ROWS, fill) - attended(_KV_ROWS, 0))
 
 
 def plausible(seconds: dict[int, float]) -> dict[int, float]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.cost.calibration import MeasuredContext
+from core.cost.cost_model import attended
 from core.engine.committer import Committer, RequestFinisher
 from core.engine.image_steps import ImageSteps
 from core.engine.meter import Meter, StepFeedback, StepReading, StepStats
@@ -346,7 +347,7 @@ class Engine:
         """Return the image rows of the next step; those of other lanes run only if the fast lane can wait."""
 
         def may_run(sequence: Sequence, n_rows: int) -> bool:
-            seconds = self.cost.time(n_rows, sequence.n_past)
+            seconds = self.cost.time(n_rows, attended(n_rows, sequence.n_past))
             return not has_leaders or sequence.lane is Lane.FAST or self.piggyback.can_pause(seconds)
 
         decoding = [sequence for sequence in running if not sequence.is_prefilling]

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from core.cost.cost_model import CostModel, ReadCost
+from core.cost.cost_model import CostModel, ReadCost, attended
 from core.kv_cache.slot_table import SlotTable
 from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import RequestCost
@@ -114,18 +114,18 @@ class Meter:
             n_rows += rows
             n_drafted += drafted
             n_cells += past + rows
-            kv += rows * past + rows * (rows + 1) // 2
-            plain_kv += own * past + own * (own + 1) // 2
+            kv += attended(rows, past)
+            plain_kv += attended(own, past)
             if sequence.n_pending == 1:
                 n_sequences += 1
             elif sequence.is_prefilling:
                 n_prefill += own
-                prefill_kv += own * past + own * (own + 1) // 2
+                prefill_kv += attended(own, past)
             else:
                 # Replayed rows are a cost of drafting: plain decoding has none.
                 n_sequences += 1
                 n_drafted += own - 1
-                plain_kv += past + own - (own * past + own * (own + 1) // 2)
+                plain_kv += past + own - attended(own, past)
         n_bytes = self.reads.step(n_rows, n_cells, len(shares)) + draft_bytes
         cost, seconds = self._cost, max(seconds, decode + draft)
         if not n_drafted:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from collections.abc import Sequence as Series
 from functools import partial
 
-from core.cost.cost_model import CostModel
-from core.scheduler.planner import Share, StepPlan, attended
+from core.cost.cost_model import CostModel, attended
+from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import Sequence
 from core.values.request import Lane
 
@@ -231,7 +231,7 @@ class PiggybackScheduler:
 
 
 def _rows_and_kv(shares: StepPlan | list[Share]) -> tuple[int, int]:
-    """Return the rows of shares, and the tokens that they attend to altogether."""
+    """Return the rows of shares, and the cached tokens that they cost."""
     rows = kv = 0
     for sequence, own, draft in shares:
         n = own + len(draft)

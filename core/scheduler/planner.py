@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from core.cost.cost_model import CostModel
+from core.cost.cost_model import CostModel, attended
 from core.scheduler.sequence import Sequence
 from core.values.request import Lane
 
@@ -199,8 +199,3 @@ def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target
     chunks = range(_SMALLEST_CHUNK, widest, _SMALLEST_CHUNK)
     n_within = bisect_right(chunks, target, key=seconds)
     return chunks[max(n_within - 1, 0)]
-
-
-def attended(n_rows: int, n_past: int) -> int:
-    """Return the KV tokens that ``n_rows`` rows of a text attend to altogether, after ``n_past`` others."""
-    return n_rows * n_past + n_rows * (n_rows + 1) // 2

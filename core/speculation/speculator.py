@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from collections.abc import Sequence as Series
 from typing import NamedTuple
 
-from core.cost.cost_model import CostModel
+from core.cost.cost_model import SHARED_READ, CostModel
 from core.kv_cache.memory import AttentionMemory
 from core.scheduler.sequence import Sequence
 from core.speculation.draft_length import (
@@ -206,8 +206,8 @@ class Speculator:
             return []
         began, states = self._clock(), self._states
         awake = states.due_for_paid(decoding) if self.paid else []
-        per_row = step.kv / max(n_rows, 1)
 
+        kv_per_row = SHARED_READ * step.kv / n_sequences
         commit_overhead = self._commit_overhead.seconds
         # Each is asked for several times in a decision.
         known: dict[int, float] = {}
@@ -215,7 +215,7 @@ class Speculator:
         def step_seconds(rows: int) -> float:
             seconds = known.get(rows)
             if seconds is None:
-                seconds = cost.time(rows, int(per_row * rows))
+                seconds = cost.time(rows, step.kv + int(kv_per_row * (rows - n_rows)))
                 known[rows] = seconds = seconds + commit_overhead if rows > n_rows else seconds
             return seconds
 

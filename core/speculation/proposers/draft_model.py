@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.cost.calibration import USUAL_WIDTHS, MeasuredContext
+from core.cost.cost_model import attended
 from core.kv_cache.memory import choose_memory
 from core.llama.context import Batch
 from core.llama.model import Model
-from core.scheduler.planner import attended
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.context_proposer import PRIORS, ContextProposer
 from core.speculation.proposers.proposer import DraftChain, ProposedToken

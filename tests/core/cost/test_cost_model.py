@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from core.cost.cost_model import Calibration, CostModel
+from core.cost.cost_model import Calibration, CostModel, attended
 from core.speculation.draft_length import StepCost, best_cut
 
 GPU = Calibration({1: 0.0100, 2: 0.0100, 4: 0.0101, 8: 0.0102, 16: 0.0104, 32: 0.0110, 64: 0.0130, 512: 0.0600}, 1e-9)
@@ -180,9 +180,9 @@ def test_an_impossible_calibration_is_refused(seconds: dict[int, float]) -> None
 
 
 def test_texts_that_are_passed_over_cost_their_share() -> None:
-    attended, skipped = (CostModel(Calibration({1: 0.010, 8: 0.010}, 1e-6, share)) for share in (1.0, 0.02))
-    assert attended.idle_time(4, 1000) == pytest.approx(attended.time(4, 4000) - attended.time(4))
-    assert skipped.idle_time(4, 1000) == pytest.approx(0.02 * attended.idle_time(4, 1000))
+    whole, skipped = (CostModel(Calibration({1: 0.010, 8: 0.010}, 1e-6, share)) for share in (1.0, 0.02))
+    assert whole.idle_time(4, 1000) == pytest.approx(whole.time(4, 4000) - whole.time(4))
+    assert skipped.idle_time(4, 1000) == pytest.approx(0.02 * whole.idle_time(4, 1000))
     assert skipped.snapshot().idle_share == 0.02
 
 
@@ -235,3 +235,12 @@ def test_steps_in_which_a_gpu_records_a_graph_teach_nothing_and_what_stays_slow_
         model.observe(4, 0, slow)
     assert model.time(4) == pytest.approx(slow, rel=0.02)
     assert CostModel(model.snapshot()).snapshot().n_recording == 2
+
+
+def test_further_rows_of_a_text_share_what_the_first_one_reads() -> None:
+    assert attended(1, 100) == 101
+    assert 101 < attended(4, 100) < 2 * 101
+    assert [attended(0, past) for past in (0, 100)] == [0, 0]
+    cost = CostModel(Calibration({1: 0.010, 8: 0.010}, kv_seconds=1e-5))
+    one_text, four_texts = cost.time(4, attended(4, 500)), cost.time(4, 4 * attended(1, 500))
+    assert one_text < four_texts

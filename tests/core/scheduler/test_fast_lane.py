@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.cost.cost_model import Calibration, CostModel
+from core.cost.cost_model import Calibration, CostModel, attended
 from core.scheduler.fast_lane import (
     RIDE_INTERVAL,
     RIDE_SHARE,
@@ -261,7 +261,7 @@ def test_riders_never_take_more_than_they_may(pending: list[int], allowance: flo
     riders = [sequence(order, n, 10) for order, n in enumerate(pending)]
     shares = fill_step(riders, price, allowance, room)
     n_rows = sum(share.n_rows for share in shares)
-    kv = sum(share.n_rows * 10 + share.n_rows * (share.n_rows + 1) // 2 for share in shares)
+    kv = sum(attended(share.n_rows, 10) for share in shares)
     assert n_rows <= room
     assert not shares or price(n_rows, kv) <= allowance + 1e-9
     assert all(1 <= share.n_rows <= share.sequence.n_pending for share in shares)
