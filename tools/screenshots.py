@@ -39,6 +39,7 @@ from models.library import requests as ask
 from models.library.values import Choosing, Download, MoveStep, SettingText
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, big_vocab_ember, cached, cached_file
 from tools.model_factory.head_factory import eagle_head
+from tools.stand_ins.dragging import place
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import KEY, LibraryServer
@@ -481,7 +482,7 @@ def folders(stage: Stage) -> None:
             chats.visualRect(chats.model().index(row, 0)).center() if row >= 0 else chats.viewport().rect().bottomLeft()
         )
         button, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-        chats.dragMoveEvent(QDragMoveEvent(at, Qt.DropAction.MoveAction, data, button, none))
+        chats.dragMoveEvent(QDragMoveEvent(place(at), Qt.DropAction.MoveAction, data, button, none))
         stage.shoot(name)
     chats.dragLeaveEvent(QDragLeaveEvent())
     stage.window.resize_text(150)

@@ -103,13 +103,21 @@ def output_of(*command: str, seconds: float = 20) -> str:
 
 def find_compiler(environment: Mapping[str, str]) -> Compiler | None:
     """Return the compiler that builds llama.cpp: the one that CC and CXX name, else gcc, else clang."""
-    named = (environment["CC"], environment.get("CXX") or environment["CC"]) if environment.get("CC") else None
+    c = environment.get("CC")
+    named = (c, environment.get("CXX") or _cxx_beside(c)) if c else None
     for c, cxx in (named,) if named else (("gcc", "g++"), ("clang", "clang++")):
         if shutil.which(c) and shutil.which(cxx):
             found = parse_compiler(c, cxx, output_of(c, "--version"), output_of(c, "-dumpversion"))
             if found:
                 return found
     return None
+
+
+def _cxx_beside(c: str) -> str:
+    """Return the C++ compiler that comes with a C compiler, as clang++-19 with clang-19; that one links no C++."""
+    names = {"clang": "clang++", "gcc": "g++", "cc": "c++"}
+    cxx = re.sub(r"(clang|gcc|cc)(?=(-[^/]*)?$)", lambda found: names[found[1]], c)
+    return cxx if shutil.which(cxx) else c
 
 
 def find_nvcc(environment: Mapping[str, str]) -> str | None:

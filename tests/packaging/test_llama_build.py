@@ -127,6 +127,19 @@ def test_the_gpu_its_driver_and_compiler_are_found(tmp_path, monkeypatch):
     assert (left_out.nvidia_gpus, left_out.nvidia_driver, left_out.nvcc) == ((), 0, None)
 
 
+def test_the_cxx_compiler_beside_the_one_that_cc_names_is_taken(tmp_path, monkeypatch):
+    for name in ("clang-19", "clang++-19", "x86_64-linux-gnu-gcc-13", "x86_64-linux-gnu-g++-13", "cc", "c++", "icx"):
+        (tmp_path / name).write_text("#!/bin/sh\necho 19.1.7\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    named = ("clang-19", f"{tmp_path}/clang-19", "x86_64-linux-gnu-gcc-13", "cc", "icx")
+    found = [compiler.cxx for c in named if (compiler := find_compiler({"CC": c})) is not None]
+    assert found == ["clang++-19", f"{tmp_path}/clang++-19", "x86_64-linux-gnu-g++-13", "c++", "icx"]
+    chosen = find_compiler({"CC": "clang-19", "CXX": "icx"})
+    assert chosen is not None
+    assert (chosen.c, chosen.cxx) == ("clang-19", "icx")
+
+
 @pytest.mark.parametrize(("architecture", "backend"), [("arm64", Backend.METAL), ("x86_64", Backend.CPU)])
 def test_a_mac_builds_for_metal_where_its_chip_is_apples(architecture, backend):
     plan = plan_build(BuildMachine("Darwin", architecture, compiler=CLANG), Amx.ABSENT)

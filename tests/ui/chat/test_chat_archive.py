@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,8 @@ def test_a_damaged_file_is_kept_aside_and_a_new_one_started(desks, tmp_path: Pat
     assert [file.read_bytes() for file in kept] == [b"garbage " * 1000]
     assert "damaged" in (desk.problems[0] or "")
     desk.archive.close()
-    assert [c.title for c in ChatStore(path).chats()] == ["One"]
+    with closing(ChatStore(path)) as store:
+        assert [c.title for c in store.chats()] == ["One"]
 
 
 def test_a_large_file_whose_latest_messages_are_broken_is_kept_aside_too(

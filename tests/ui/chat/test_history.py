@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu
 
+from tools.stand_ins.dragging import place
 from ui.chat.history.history_model import CHAT_ID, FOLDER, HEADING, RUNNING, SNIPPET, Heading, HistoryModel, grouped
 from ui.chat.history.history_panel import HistoryPanel
 from ui.client.chat_records import ChatSummary
@@ -250,7 +251,7 @@ def drag(panel: HistoryPanel, chat_id: int, to: int) -> bool:
     data = model.mimeData([model.index(model.row_of(chat_id))])
     at = view.visualRect(model.index(to)).center() if to >= 0 else view.viewport().rect().bottomLeft() - QPoint(-9, 9)
     move, left, none = Qt.DropAction.MoveAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    moves = QDragMoveEvent(at, move, data, left, none)
+    moves = QDragMoveEvent(place(at), move, data, left, none)
     view.dragMoveEvent(moves)
     view.grab()  # with the line around what is below
     if moves.isAccepted():

@@ -17,6 +17,7 @@ from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import Downloaded, DownloadPhase, DownloadProgress
 from models.library import requests as ask
 from models.library.values import Download, Trouble
+from tools.stand_ins.dragging import place
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
@@ -587,12 +588,12 @@ def test_a_model_file_that_is_dropped_or_opened_is_used_where_it_is(qtbot, windo
     file.write_bytes(SMALL)
     dragged = QMimeData()
     dragged.setUrls([QUrl.fromLocalFile(str(file))])
-    where = (QPoint(5, 5), Qt.DropAction.CopyAction, dragged, Qt.MouseButton.LeftButton, Qt.KeyboardModifier(0))
-    enter = QDragEnterEvent(*where)
+    what = (Qt.DropAction.CopyAction, dragged, Qt.MouseButton.LeftButton, Qt.KeyboardModifier(0))
+    enter = QDragEnterEvent(place(QPoint(5, 5)), *what)
     QApplication.sendEvent(window, enter)
     assert enter.isAccepted()
     assert not window.page.composer.field.canInsertFromMimeData(dragged), "it is no attachment"
-    QApplication.sendEvent(window, QDropEvent(QPointF(5, 5), *where[1:]))
+    QApplication.sendEvent(window, QDropEvent(QPointF(5, 5), *what))
     qtbot.waitUntil(lambda: window.page.picker.shown_model == "fox")
     window.open_file(str(tmp_path / "none.gguf"))
     qtbot.waitUntil(lambda: "no model file" in window.page.server_banner.text)

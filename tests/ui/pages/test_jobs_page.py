@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 
 from app.client.server_process import ServerProcess
 from tests.ui.pages.conftest import agree
+from tools.stand_ins.dragging import place
 from ui.chat.storage.store import ChatStore
 from ui.client.api import Api
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
@@ -46,7 +47,7 @@ def row_of(page: JobsPage, title: str):
 def drop(page: JobsPage, path: Path) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path))])
-    enter = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
+    enter = QDragEnterEvent(place(QPoint(5, 5)), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
     dropped = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
     QApplication.sendEvent(page.viewport(), enter)
     assert page.drop_hint.text() == LET_GO
@@ -310,7 +311,7 @@ def test_what_is_wrong_with_a_file_is_said_beside_it_until_it_can_be_run(
 def test_addresses_that_are_dragged_are_no_files(page: JobsPage) -> None:
     data = QMimeData()
     data.setUrls([QUrl("https://example.org/requests.jsonl")])  # from elsewhere
-    event = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
+    event = QDragEnterEvent(place(QPoint(5, 5)), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
     event.ignore()
     QApplication.sendEvent(page.viewport(), event)
     assert not event.isAccepted()
