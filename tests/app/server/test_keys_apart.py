@@ -278,14 +278,6 @@ def test_a_key_uses_models_and_manages_them_only_if_it_may(server, clients):
     assert laptop.sends("GET", "/slipstream/log").status_code == 403
 
 
-def test_a_key_without_a_name_says_how_one_that_manages_is_made(home, tmp_path):
-    (tmp_path / "keys.txt").write_text("team-1\nteam-2\n")
-    with RunningServer("--no-draft", "--api-key-file", str(tmp_path / "keys.txt")) as server:
-        refused = server.http.post("/models/unload", json={"model": MODEL}, headers={"x-api-key": "team-1"})
-    assert refused.status_code == 403
-    assert "slipstream keys add NAME --manage makes one that may." in refused.json()["error"]["message"]
-
-
 def test_of_several_keys_without_a_name_each_is_a_client_and_the_users_own_programs_have_another():
     keys = ApiKeys(ServerSettings(api_key="one", more_api_keys=("two",)))
     ids = {keys.id_of(keys.name_of(key), key) for key in (b"one", b"two")}

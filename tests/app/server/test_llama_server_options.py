@@ -82,6 +82,13 @@ def test_each_key_of_the_file_lets_in(as_llama_server, key, status):
     assert httpx.get(f"{server.url}/v1/models", headers={"x-api-key": key}).status_code == status
 
 
+def test_a_key_without_a_name_says_how_one_that_manages_is_made(as_llama_server):
+    server, _ = as_llama_server
+    refused = httpx.post(f"{server.url}/models/unload", json={"model": MODEL}, headers={"x-api-key": "key-two"})
+    assert refused.status_code == 403
+    assert "slipstream keys add NAME --manage makes one that may." in refused.json()["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("written", "says"),
     [

@@ -26,9 +26,7 @@ from core.values.errors import SlipstreamError
 from core.values.request import Request, SamplingParams
 from tests.support.engines import complete, open_engine
 from tests.support.interruptions import take_wrongly
-from tests.support.prompts import EMBER, EMBER_DRAFT, FOX, chat
-from tests.support.proposers import price
-from tools.model_factory import gguf_factory
+from tests.support.prompts import EMBER_DRAFT, FOX, chat
 
 GREEDY, SAMPLED = Mode(), Mode(seed=1)
 END = 9
@@ -192,15 +190,6 @@ def test_drafts_change_nothing_but_near_ties(engine: Engine) -> None:
     assert logits.shape == (engine.vocab.n_tokens,)
     text, _, _ = complete(engine, max_tokens=1)
     assert engine.vocab.pieces[int(logits.argmax())].decode() == text
-
-
-def test_on_a_deep_model_with_the_engines_own_choice_of_depth() -> None:
-    deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=24))
-    with open_engine(deep, n_slots=1, n_ctx=256, draft_path=str(EMBER)) as engine:
-        price(engine, {1: 0.010, 8: 0.0105, 64: 0.020}, 0.0025)
-        found = run(engine, FOX, COPY)
-    assert found.n_wrong == 0
-    assert found.n_accepted > 0
 
 
 def test_an_engine_that_takes_a_wrong_token_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

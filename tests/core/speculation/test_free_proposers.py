@@ -298,15 +298,6 @@ def test_a_reply_that_is_cut_inside_a_forced_run_has_the_right_length(plain: Eng
         assert ended.reason is FinishReason.LENGTH
 
 
-def test_cancelled_inside_a_forced_run_the_engine_stays_sound(drafting: Engine) -> None:
-    for n_steps in range(1, 4):
-        submit(drafting, "gone", FOX, max_tokens=100, constraint=SENTENCE)
-        for _ in range(n_steps):
-            drafting.step()
-        drafting.cancel("gone")
-        assert run(drafting).ended["gone"].reason is FinishReason.CANCELLED
-
-
 def test_nothing_is_kept_of_replies_that_have_ended(drafting: Engine) -> None:
     speculator = drafting.speculator
     assert speculator is not None
