@@ -7,7 +7,16 @@ from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QDragEnterEvent, QDropEvent, QGuiApplication, QKeyEvent, QResizeEvent
+from PySide6.QtGui import (
+    QDesktopServices,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QResizeEvent,
+    QShortcut,
+)
 from PySide6.QtWidgets import (
     QAbstractSlider,
     QFrame,
@@ -101,6 +110,8 @@ class ChatPage(QWidget):
         self.hint = QLabel(HINT)
         self._live = QTimer(self, interval=LIVE_MS)
         self.sending = Sending(api, self)
+        self._stop = QShortcut(QKeySequence("Esc"), self, pane.stop)
+        self._stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self.setAcceptDrops(True)
         self.setFocusProxy(self.composer)
         self._lay_out()
@@ -281,9 +292,10 @@ class ChatPage(QWidget):
         policy.setRetainSizeWhenHidden(is_kept)
         self.fit.bar.setSizePolicy(policy)
 
-    def show_settings(self) -> None:
-        """Tell again how this chat asks."""
-        self.settings_shown.emit(self._conversation.chat.settings)
+    @property
+    def settings(self) -> ChatSettings:
+        """How this chat asks."""
+        return self._conversation.chat.settings
 
     def _show_hit(self) -> None:
         """Go to where a search met its words, on another branch where they are on none that is shown."""
@@ -465,6 +477,7 @@ class ChatPage(QWidget):
 
     def _on_running(self, is_running: bool) -> None:
         self.composer.set_running(is_running)
+        self._stop.setEnabled(is_running)  # otherwise Escape belongs to whatever has the keyboard
         self.picker.set_asked(is_running)
         if is_running:
             self._live.start()

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from models.formatting.figures import percent
@@ -18,7 +19,7 @@ from ui.settings.computer_section import ComputerSection
 from ui.settings.engine_options import ENGINE_OPTIONS
 from ui.settings.folder_section import FolderSection
 from ui.settings.setting_line import SettingLine, SettingSection, button, choice, switch
-from ui.settings.window_settings import WindowSettings
+from ui.settings.window_settings import TINT, WindowSettings
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import icon
@@ -132,7 +133,7 @@ class SettingsPage(Dressed, QWidget):
 
     def _on_kept(self, name: str) -> None:
         """Show what was set elsewhere in the window."""
-        if name == "tintDrafts":
+        if name == TINT:
             self.tint.setChecked(self._tints)
 
     # The sections.
@@ -173,7 +174,7 @@ class SettingsPage(Dressed, QWidget):
         looks.add(SettingLine(tr("Accent"), tr("The one colour beside grey; high contrast has its own."), self.accent))
         looks.add(SettingLine(tr("Text size"), tr("Also Ctrl with + or −, and Ctrl+0 for 100%."), self.text))
         tint = tr("Tint drafted words")
-        self.tint = switch(tint, self._tints, partial(self._kept.keep, "tintDrafts"))
+        self.tint = switch(tint, self._tints, partial(self._kept.keep, TINT))
         looks.add(
             SettingLine(
                 tint,
@@ -185,7 +186,7 @@ class SettingsPage(Dressed, QWidget):
 
     @property
     def _tints(self) -> bool:
-        return self._kept.is_on("tintDrafts", usually=False)
+        return self._kept.is_on(TINT, usually=False)
 
     def _add_folders(self) -> None:
         self.folders = FolderSection(self._link, self._chats, self.banner)
@@ -234,6 +235,16 @@ class SettingsPage(Dressed, QWidget):
         )
 
     # From outside.
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make what is not made yet, and look."""
+        super().showEvent(event)
+        self.prepare()
+        self.look()
+
+    def focus_view(self) -> None:
+        """Give the keyboard to the field that searches."""
+        self.setFocus()
 
     def dress(self) -> None:
         """Draw the accents."""

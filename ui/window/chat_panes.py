@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QWidget
 
 from ui.chat.chat_page import ChatPage
 from ui.chat.chat_sessions import ChatSessions, OpenChat
+from ui.settings.window_settings import WindowSettings
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 
@@ -45,6 +46,22 @@ class ChatPanes(QWidget):
     def is_two(self) -> bool:
         """Whether two chats are open, shown both or in turns."""
         return self._is_two
+
+    def restore(self, kept: WindowSettings) -> None:
+        """Open the chats of the last time."""
+        chat = str(kept.value("chat"))
+        if chat.isascii() and chat.isdigit() and int(chat):
+            self._desk.open(int(chat))
+        beside = str(kept.value("chatBeside"))
+        if beside.isascii() and beside.isdigit():
+            self.open_beside(int(beside) or None)
+            self._desk.activate(self.pages[0].pane)
+
+    def keep(self, kept: WindowSettings) -> None:
+        """Keep which chats are open for the next time; one that has not begun is 0."""
+        first, *others = [0 if pane.current.is_new else pane.current.chat.id for pane in self._desk.panes]
+        kept.keep("chat", first)
+        kept.keep("chatBeside", others[0] if self._is_two else "")
 
     def open_beside(self, chat_id: int | None) -> None:
         """Open a chat in the other pane, or an empty one, and use it."""

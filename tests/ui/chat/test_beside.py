@@ -167,9 +167,9 @@ def test_both_come_back_at_the_next_start_with_what_was_typed(
     wide.close()
     again = MainWindow(Api(), Appearance(qapp), tmp_path / "chats.db", tmp_path / "window.ini")
     qtbot.addWidget(again)
-    qtbot.waitUntil(lambda: [page.pane.current.chat.id for page in again.chats.pages] == [first, second])
-    qtbot.waitUntil(lambda: again.chats.pages[1].composer.text == "not sent")
-    assert again.page is again.chats.pages[0]
+    qtbot.waitUntil(lambda: [page.pane.current.chat.id for page in again.chats.panes.pages] == [first, second])
+    qtbot.waitUntil(lambda: again.chats.panes.pages[1].composer.text == "not sent")
+    assert again.page is again.chats.panes.pages[0]
     assert again.page.composer.text == ""
     again.chats.open_beside(None)
     again.page.composer.set_text("not begun")
@@ -192,7 +192,7 @@ def test_the_fields_of_both_stand_level_in_any_size_of_text(qtbot, wide: MainWin
 def test_an_empty_chat_greets_by_its_own_model(qtbot, window: MainWindow) -> None:
     window.watch.start()
     qtbot.waitUntil(lambda: "Ember" in window.page.welcome.note.text())
-    window.open_beside(None)
+    window.chats.open_beside(None)
     window.page.choose_model("ember-draft-q8_0")
     assert "Ember" not in window.page.welcome.note.text()
-    assert "Ember" in window.chats.pages[0].welcome.note.text()
+    assert "Ember" in window.chats.panes.pages[0].welcome.note.text()

@@ -114,7 +114,7 @@ def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage,
         window.desk.new_chat()
         page.focus_view()
     listed: list = []
-    window.archive.ask(ChatStore.chats, listed.extend, [])
+    window.chats.archive.ask(ChatStore.chats, listed.extend, [])
     qtbot.waitUntil(lambda: bool(listed))
     assert [chat.title for chat in listed] == [question]
     page.rows.rows[key].buttons["Remove"].click()

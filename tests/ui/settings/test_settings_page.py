@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 from app.cli.main import build
 from app.environment.paths import models_folder
 from tools.stand_ins.library_server import LibraryServer
+from ui.client.api import Api
 from ui.platform.desktop_entry import DesktopEntry
 from ui.settings.engine_options import ENGINE_OPTIONS, PROCESSOR
 from ui.settings.settings_page import SettingsPage
@@ -57,12 +58,23 @@ def test_looks_count_at_once_and_after_a_restart(
     assert (appearance.choice, appearance.accent, appearance.percent) == (ThemeChoice.DARK, "Rose", 125)
     window.resize_text(100)
     assert page.text.currentData() == "100"
-    window.tint_drafts(True)
+    window.kept.keep("tintDrafts", True)
     assert page.tint.isChecked()
     page.reset()
     assert (page.theme.currentData(), page.accent.currentData()) == ("system", "Teal")
     assert not page.tint.isChecked()
     assert not window.tools.style.tints_drafts
+
+
+def test_drafted_words_are_tinted_at_the_next_start_too(
+    qtbot, window: MainWindow, appearance: Appearance, library: Api, tmp_path: Path
+) -> None:
+    window.kept.keep("tintDrafts", True)
+    window.close()
+    again = MainWindow(Api(), appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
+    qtbot.addWidget(again)
+    assert again.tools.style.tints_drafts
+    again.close()
 
 
 def test_an_opened_field_shows_all_its_choices(page: SettingsPage) -> None:
