@@ -26,7 +26,8 @@ class ChatPanes(QWidget):
     def __init__(self, desk: ChatSessions, make: Callable[[OpenChat], ChatPage], parent: QWidget | None = None) -> None:
         """``make`` returns a page for a pane, connected; the second is made when it is first wanted."""
         super().__init__(parent)
-        self._desk, self._make, self._is_two = desk, make, False
+        self._desk, self._make = desk, make
+        self.is_two = False  # two chats are open, shown both or in turns
         self.pages = [make(desk.panes[0])]
         self._line = QFrame()
         self._line.setObjectName("paneLine")
@@ -42,11 +43,6 @@ class ChatPanes(QWidget):
         """The page that is used."""
         return next(page for page in self.pages if page.pane is self._desk.active)
 
-    @property
-    def is_two(self) -> bool:
-        """Whether two chats are open, shown both or in turns."""
-        return self._is_two
-
     def restore(self, kept: WindowSettings) -> None:
         """Open the chats of the last time."""
         chat = str(kept.value("chat"))
@@ -61,7 +57,7 @@ class ChatPanes(QWidget):
         """Keep which chats are open for the next time; one that has not begun is 0."""
         first, *others = [0 if pane.current.is_new else pane.current.chat.id for pane in self._desk.panes]
         kept.keep("chat", first)
-        kept.keep("chatBeside", others[0] if self._is_two else "")
+        kept.keep("chatBeside", others[0] if self.is_two else "")
 
     def open_beside(self, chat_id: int | None) -> None:
         """Open a chat in the other pane, or an empty one, and use it."""
@@ -72,7 +68,7 @@ class ChatPanes(QWidget):
                 one.other_wanted.connect(self.switch)
             self.pages.append(page)
             self._row.addWidget(page, 1)
-        was_two, self._is_two = self._is_two, True
+        was_two, self.is_two = self.is_two, True
         if chat_id is not None and self._desk.is_open(chat_id):
             self._desk.open(chat_id)
         else:
@@ -90,9 +86,9 @@ class ChatPanes(QWidget):
 
     def close_beside(self) -> None:
         """Go back to one chat; a reply in the other goes on."""
-        if not self._is_two:
+        if not self.is_two:
             return
-        self._is_two = False
+        self.is_two = False
         left, right = self.pages
         right.keep_draft()
         self._desk.activate(left.pane)
@@ -102,7 +98,7 @@ class ChatPanes(QWidget):
 
     def switch(self) -> None:
         """Use the other one of two chats."""
-        if self._is_two:
+        if self.is_two:
             other = next(page for page in self.pages if page is not self.page)
             self._desk.activate(other.pane)
             other.composer.setFocus()
@@ -122,16 +118,16 @@ class ChatPanes(QWidget):
         is_narrow = self.window().width() < WINDOW or self.width() < 2 * scaled(LEAST)
         for page in self.pages:
             is_used = page is self.page
-            page.setVisible(is_used if is_narrow or not self._is_two else True)
-            page.other_button.setVisible(self._is_two and is_narrow)
-            page.keep_foot(self._is_two and not is_narrow)
-        self._line.setVisible(self._is_two and not is_narrow)
+            page.setVisible(is_used if is_narrow or not self.is_two else True)
+            page.other_button.setVisible(self.is_two and is_narrow)
+            page.keep_foot(self.is_two and not is_narrow)
+        self._line.setVisible(self.is_two and not is_narrow)
         if self._used is not self.page:
             self._used = self.page
             self.used_changed.emit()
 
     def _on_focus(self, old: QWidget | None, new: QWidget | None) -> None:
-        if new is None or not self._is_two:
+        if new is None or not self.is_two:
             return
         for page in self.pages:
             if page.isAncestorOf(new):
