@@ -79,10 +79,8 @@ class ChatPage(QWidget):
     settings_shown = Signal(object)  # ChatSettings
     context_wanted = Signal(str, object, object)  # a model, its context in tokens (None: as usual), what to do then
 
-    def __init__(
-        self, pane: OpenChat, watch: ServerWatch, tools: TextTools, api: Api, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, pane: OpenChat, watch: ServerWatch, tools: TextTools, api: Api) -> None:
+        super().__init__()
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.pane, self._desk, self._watch, self._tools = pane, pane.desk, watch, tools

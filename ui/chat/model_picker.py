@@ -38,8 +38,8 @@ class ModelPicker(Dressed, QWidget):
     unload_wanted = Signal(str)
     find_wanted = Signal()  # models that are not here yet
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._models: tuple[ModelChoice, ...] = ()
         self._state = ServerState()
         self._wanted: str | None = None

@@ -77,8 +77,8 @@ class Api(QObject):
     connected = Signal()
     gave_up = Signal(str)  # a sentence
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         # The application owns it: it must outlive every reply, also when Python collects this object in between.
         self._network = QNetworkAccessManager(QCoreApplication.instance())
         # Qt opens six connections at most: long answers of the library must not keep replies waiting.

@@ -69,8 +69,8 @@ class SettingLine(QWidget):
 class SettingSection(QWidget):
     """Settings that belong together, below their title."""
 
-    def __init__(self, title: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str) -> None:
+        super().__init__()
         self._title = title
         self.lines: list[SettingLine] = []
         head = QLabel(title)

@@ -35,10 +35,8 @@ class Appearance(QObject):
 
     changed = Signal(object)  # Palette
 
-    def __init__(
-        self, application: QApplication, choice: ThemeChoice = ThemeChoice.SYSTEM, parent: QObject | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, application: QApplication, choice: ThemeChoice = ThemeChoice.SYSTEM) -> None:
+        super().__init__()
         self._application = application
         self._choice = choice
         self._family = _family(QFontDatabase.SystemFont.GeneralFont, _FAMILIES)

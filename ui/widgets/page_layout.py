@@ -126,8 +126,8 @@ def widest_of(widths: Sequence[int], room: int) -> int:
 class ScrollColumn(QScrollArea):
     """Shows what may be higher than its room: it scrolls up and down only. The keyboard is for what is in it."""
 
-    def __init__(self, body: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, body: QWidget) -> None:
+        super().__init__()
         self.body = body
         self.setObjectName("scroll")
         body.setObjectName("scrollBody")
@@ -178,8 +178,8 @@ class PageColumn(ScrollColumn):
     ``width`` is that of the column, in pixels at the usual size of text, as far as there is room.
     """
 
-    def __init__(self, parent: QWidget | None = None, width: int = COLUMN) -> None:
-        super().__init__(QWidget(), parent)
+    def __init__(self, width: int = COLUMN) -> None:
+        super().__init__(QWidget())
         self._width = width
         self.column = QVBoxLayout(self.body)
         self.column.setSpacing(Space.XL)

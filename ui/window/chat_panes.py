@@ -23,9 +23,9 @@ class ChatPanes(QWidget):
 
     used_changed = Signal()  # the other page is used now
 
-    def __init__(self, desk: ChatSessions, make: Callable[[OpenChat], ChatPage], parent: QWidget | None = None) -> None:
+    def __init__(self, desk: ChatSessions, make: Callable[[OpenChat], ChatPage]) -> None:
         """``make`` returns a page for a pane, connected; the second is made when it is first wanted."""
-        super().__init__(parent)
+        super().__init__()
         self._desk, self._make = desk, make
         self.is_two = False  # two chats are open, shown both or in turns
         self.pages = [make(desk.panes[0])]

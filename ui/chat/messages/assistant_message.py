@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton
 
 from models.formatting.figures import milliseconds, speed
 from models.formatting.safe_text import one_line
@@ -48,8 +48,8 @@ class AssistantMessage(MessageView):
     tint_wanted = Signal(bool)  # drafted words are to be tinted, in all replies
     redo_in_full = Signal(object)  # the full model is to answer in place of the small one
 
-    def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
-        super().__init__(message, versions, tools, parent)
+    def __init__(self, message: Message, versions: list[int], tools: TextTools) -> None:
+        super().__init__(message, versions, tools)
         self.setAccessibleName(tr("The model said"))
         self.view = MarkdownView(tools)
         self.view.setAccessibleName(tr("Reply"))

@@ -43,8 +43,8 @@ _EDGE = 2  # of the style sheet's border
 class ReceiptLine(QAbstractButton):
     """A line of figures, cut where there is no room. One that has more to show opens by click and by keyboard."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("receiptLine")
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setCheckable(True)
@@ -105,8 +105,8 @@ class ReceiptLine(QAbstractButton):
 class ReceiptCard(QFrame):
     """What an open receipt shows."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("receiptCard")
         self.setAccessibleName(tr("How fast this reply was"))
         self.bar = PhaseBar()
@@ -195,8 +195,8 @@ class _Dot(QLabel):
 class PhaseBar(QWidget):
     """Phases side by side, each as long as its share of the time."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._phases: Sequence[Phase] = ()
         self.setAccessibleName(tr("Where the time went"))
         self.setFixedHeight(scaled(_BAR))

@@ -47,9 +47,9 @@ class Transcript(ScrollColumn):
     link_chosen = Signal(str)
     left = Signal()  # a message went away with the keyboard in it
 
-    def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
+    def __init__(self, tools: TextTools) -> None:
         body = QWidget()
-        super().__init__(body, parent)
+        super().__init__(body)
         self._tools = tools
         self.kept: Mapping[int, str] = {}  # by message what was written in its place and not sent
         self._path: list[Message] = []
