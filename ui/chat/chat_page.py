@@ -36,6 +36,7 @@ from ui.chat.composer import Composer, files_in
 from ui.chat.context_fit import ContextFit, ways_of_files
 from ui.chat.conversation import ChatSession
 from ui.chat.markdown.text_tools import TextTools
+from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.receipts import MODEL_GONE
 from ui.chat.messages.transcript import Transcript
 from ui.chat.messages.user_message import UserMessage
@@ -191,9 +192,9 @@ class ChatPage(QWidget):
         self.transcript.left.connect(self.composer.setFocus)
         self.pane.current_changed.connect(self._show_conversation)
         self.pane.path_changed.connect(self._on_path)
-        self.pane.drafted.connect(self.transcript.mark_drafted)
-        self.pane.grew.connect(self.transcript.append)
-        self.pane.thought.connect(self.transcript.append_thought)
+        self.pane.drafted.connect(partial(self._show, AssistantMessage.mark_drafted))
+        self.pane.grew.connect(partial(self._show, AssistantMessage.append))
+        self.pane.thought.connect(partial(self._show, AssistantMessage.append_thought))
         self.pane.calls_changed.connect(self.transcript.show_calls)
         self.transcript.call_answered.connect(partial(self._do, ChatSession.answer_call))
         self.pane.ended.connect(self._on_ended)
@@ -219,6 +220,11 @@ class ChatPage(QWidget):
     def _do(self, act: Callable[..., None], *wish: object) -> None:
         """Let the chat that is shown do what is wished for."""
         act(self._conversation, *wish)
+
+    def _show(self, show: Callable[..., None], message_id: int, *what: object) -> None:
+        """Show more of a growing reply, where it has a view."""
+        if (view := self.transcript.reply(message_id)) is not None:
+            show(view, *what)
 
     def change_settings(self, settings: ChatSettings) -> None:
         """Ask differently in this chat from the next message on."""
@@ -345,8 +351,8 @@ class ChatPage(QWidget):
         self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
         self.fit.show()
         if (running := conversation.running) is not None:
-            self.transcript.mark_drafted(running.message.id, running.drafted)
-            self.transcript.show_running(running.message.id, running.text, running.thoughts)
+            self._show(AssistantMessage.mark_drafted, running.message.id, running.drafted)
+            self._show(AssistantMessage.show_running, running.message.id, running.text, running.thoughts)
 
     def _on_summed_up(self, text: str) -> None:
         self.pane.new_chat()
@@ -496,16 +502,12 @@ class ChatPage(QWidget):
             return
         if running.ttft is not None:
             self.picker.set_answered()
-        self.transcript.show_live(
-            running.message.id,
-            running.rate.per_second(now),
-            running.ttft,
-            now - running.began,
-            self._what_it_waits_for(),
-            running.progress,
-        )
-        self.transcript.show_thinking(running.message.id, running.thinking(now))
-        self.transcript.show_answered_by(running.message.id, running.stream.answered_by)
+        if (view := self.transcript.reply(running.message.id)) is None:
+            return
+        rate, wait = running.rate.per_second(now), now - running.began
+        view.show_live(rate, running.ttft, wait, self._what_it_waits_for(), running.progress)
+        view.show_thinking(running.thinking(now))
+        view.show_answered_by(running.stream.answered_by)
 
     def _what_it_waits_for(self) -> str:
         if self.picker.is_loading:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.safe_text import lines, one_line
@@ -17,7 +18,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import ThinProgressBar, announce, style_as
+from ui.widgets.page_layout import ThinProgressBar, add_choices, announce, style_as
 
 MOST_REFUSED = 4
 MOST_TESTED = 3
@@ -159,16 +160,12 @@ class PartnersCard(QWidget):
         self.choice.setToolTip(WHO_BY_SETTINGS if is_set else WHO)
         self.choice.setAccessibleName(tr("Who drafts: {now}", now=now))
         menu = QMenu(self)
-        group = QActionGroup(menu)
-        ways = [(tr("Automatic"), Choosing.AUTOMATIC, ""), (tr("None"), Choosing.NONE, "")]
-        for words, way, partner in [*ways, *((one.name, Choosing.NAMED, one.name) for one in usable)]:
-            action = QAction(on_button(words), menu)
-            action.setCheckable(True)
-            is_now = way is found.choosing and (way is not Choosing.NAMED or partner == found.used)
-            action.setChecked(is_now)
-            action.triggered.connect(lambda checked=False, way=way, partner=partner: self.choose(way, partner))
-            group.addAction(action)
-            menu.addAction(action)
+        ways = [(tr("Automatic"), found.choosing is Choosing.AUTOMATIC, partial(self.choose, Choosing.AUTOMATIC))]
+        ways.append((tr("None"), found.choosing is Choosing.NONE, partial(self.choose, Choosing.NONE)))
+        for name in (one.name for one in usable):
+            is_used = found.choosing is Choosing.NAMED and name == found.used
+            ways.append((on_button(name), is_used, partial(self.choose, Choosing.NAMED, name)))
+        add_choices(menu, ways)
         before = self.choice.menu()
         self.choice.setMenu(menu)
         if before is not None:

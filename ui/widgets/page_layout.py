@@ -8,6 +8,8 @@ from PySide6.QtCore import QDir, QEvent, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
+    QAction,
+    QActionGroup,
     QFont,
     QFontMetrics,
     QKeySequence,
@@ -314,6 +316,17 @@ def offer_ways(ways: Iterable[Way], button: QWidget, parent: QWidget, nothing: s
     if menu.isEmpty() and nothing:
         menu.addAction(nothing).setEnabled(False)
     open_menu(menu, button)
+
+
+def add_choices(menu: QMenu, choices: Iterable[tuple[str, bool, Callable[[], object]]]) -> None:
+    """Add to a menu what one of is chosen: the words of each, whether it is the one, and what chooses it."""
+    group = QActionGroup(menu)
+    for words, is_chosen, choose in choices:
+        action = group.addAction(QAction(words, menu))
+        action.setCheckable(True)
+        action.setChecked(is_chosen)
+        action.triggered.connect(lambda checked=False, choose=choose: choose())
+        menu.addAction(action)
 
 
 def announce(widget: QWidget, words: str) -> None:

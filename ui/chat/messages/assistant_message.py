@@ -95,7 +95,7 @@ class AssistantMessage(MessageView):
         """The reply as the model wrote it."""
         return self.calls.text + self.view.text
 
-    def show_running(self, text: str, thoughts: str = "") -> None:
+    def show_running(self, text: str, thoughts: str) -> None:
         """Show a reply that is still growing, from what came so far."""
         # A reply that is continued is there already.
         self.thoughts.append(thoughts.removeprefix(self.thoughts.text))
@@ -141,9 +141,9 @@ class AssistantMessage(MessageView):
             self.thoughts.show_time(seconds, is_over=bool(self.view.text))
 
     def show_live(
-        self, rate: float, ttft: float | None, wait: float, extra: str = "", progress: DeepProgress | None = None
+        self, rate: float, ttft: float | None, wait: float, extra: str, progress: DeepProgress | None
     ) -> None:
-        """Show how fast the reply is coming, or which stage of a deep one is at work."""
+        """Show how fast the reply is coming, which stage of a deep one is at work, or what it waits for (``extra``)."""
         self.stages.show_progress(progress)
         if ttft is None and progress is not None and not extra:
             self.receipt.setText(deep_progress(progress, wait))
