@@ -18,7 +18,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import ThinProgressBar, add_choices, announce, style_as
+from ui.widgets.page_layout import ThinProgressBar, add_choices, announce, plain_label, style_as
 
 MOST_REFUSED = 4
 MOST_TESTED = 3
@@ -56,7 +56,9 @@ class PartnersCard(QWidget):
         self.shown: Partners | None = None
         title = QLabel(tr("Drafts for it"))
         title.setProperty("tone", "section")
-        self.why, self.refused, self.result = _words(), _words("muted"), _words()
+        self.why, self.refused, self.result, self.stage = (
+            plain_label(tone=tone, can_select=True) for tone in ("", "muted", "", "caption")
+        )
         self.facts = FactsGrid()
         self.choice, self.test = QPushButton(tr("Automatic")), QPushButton(tr("Test this pair"))
         self.choice.setToolTip(WHO)
@@ -66,7 +68,6 @@ class PartnersCard(QWidget):
         self.wait.button.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
         self._waits_for = ""
         self.bar = ThinProgressBar(tr("Test of the pair"))
-        self.stage = _words("caption")
         self.offers = QVBoxLayout()
         self._offered: list[QWidget] = []
         self._lay_out(title)
@@ -186,7 +187,7 @@ class PartnersCard(QWidget):
         self._clear_offers(trouble.sentence)
 
     def _add_offer(self, offer: OfferRow) -> None:
-        words, button = _words(), QPushButton(tr("Download"))
+        words, button = plain_label(tone="", can_select=True), QPushButton(tr("Download"))
         words.setText(one_line(offer_line(offer)))
         button.clicked.connect(lambda: self._download(offer, button))
         holder = QWidget()
@@ -204,9 +205,7 @@ class PartnersCard(QWidget):
 
     def _add_note(self, text: str) -> None:
         if text:
-            note = _words("muted")
-            note.setText(text)
-            self._offer(note)
+            self._offer(plain_label(text, can_select=True))
 
     def _clear_offers(self, note: str = "") -> None:
         self._link.forget(self._asked_offers)
@@ -301,15 +300,6 @@ class PartnersCard(QWidget):
         words = self._results.get(self._name, "")
         self.result.setText(lines(words))
         self.result.setVisible(bool(words) and not is_own)
-
-
-def _words(tone: str = "") -> QLabel:
-    label = QLabel()
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    label.setProperty("tone", tone)
-    return label
 
 
 def _partner_line(partner: PartnerRow) -> str:

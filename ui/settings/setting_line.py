@@ -13,6 +13,7 @@ from ui.theme.layouts import against_reading, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import CheckField, ChoiceField
+from ui.widgets.page_layout import plain_label
 
 BESIDE = 420  # narrower than this the control stands below its words
 LETTERS = 17  # of a choice that can be read whole
@@ -24,11 +25,7 @@ class SettingLine(QWidget):
     def __init__(self, name: str, help: str, control: QWidget | None = None) -> None:
         super().__init__()
         self.control = control
-        self.name, self.help = QLabel(name), QLabel(help)
-        self.help.setProperty("tone", "caption")
-        for label in (self.name, self.help):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.name, self.help = plain_label(name, ""), plain_label(help, "caption")
         words = fill(QVBoxLayout(), self.name, self.help, spacing=2)
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         fill(self._row, (words, 1), spacing=Space.XL, margins=(0, Space.S, 0, Space.S))

@@ -280,12 +280,14 @@ def choose_folder(parent: QWidget, title: str, chosen: Callable[[str], object]) 
     dialog.open()
 
 
-def plain_label(text: str = "", tone: str = "muted") -> QLabel:
-    """Return a label of plain text that takes as many lines as it needs."""
+def plain_label(text: str = "", tone: str = "muted", *, can_select: bool = False) -> QLabel:
+    """Return a label of plain text that takes as many lines as it needs; ``can_select``: for the mouse, to copy it."""
     label = QLabel(text)
     label.setProperty("tone", tone)
     label.setWordWrap(True)
     label.setTextFormat(Qt.TextFormat.PlainText)
+    if can_select:
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
 
 

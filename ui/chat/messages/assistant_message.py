@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton
 
@@ -284,8 +284,7 @@ class _Note(Dressed, QFrame):
         super().__init__()
         self.setObjectName(name)
         self._icon_name, self._tone, self._icon = icon, tone, QLabel()
-        self._text, self.button = plain_label(tone=""), QPushButton(button)
-        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._text, self.button = plain_label(tone="", can_select=True), QPushButton(button)
         row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.M + 2, Space.S, Space.S, Space.S))
         fill(row, self._icon, (self._text, 1), self.button)
         self.dress()
