@@ -242,10 +242,6 @@ class SettingsPage(Dressed, QWidget):
         self.prepare()
         self.look()
 
-    def focus_view(self) -> None:
-        """Give the keyboard to the field that searches."""
-        self.setFocus()
-
     def dress(self) -> None:
         """Draw the accents."""
         if not self._is_made:

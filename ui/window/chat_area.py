@@ -91,6 +91,7 @@ class ChatArea(QWidget):
         self.toast = Toast(self.first.stack)  # above what is being written, however tall that is
         self._undo: list[Callable[[], object]] = []  # each deleting and archiving since the start, the last one last
         fill(QHBoxLayout(self), self._sides, margins=0)
+        self.setFocusProxy(self.panes)
         self._connect_list()
         self._connect_settings()
         self._storage.export_wanted.connect(partial(self._with_list, self.history.export_all))
@@ -264,10 +265,6 @@ class ChatArea(QWidget):
             act(self.page)
 
         return act_in_sight
-
-    def focus_view(self) -> None:
-        """Give the keyboard to the field of the chat that is used."""
-        self.page.composer.setFocus()
 
     def focus_search(self) -> None:
         """Give the keyboard to the field that searches chats."""

@@ -35,6 +35,7 @@ class ChatPanes(QWidget):
         self._line.hide()
         self._row = fill(QHBoxLayout(self), (self.pages[0], 1), self._line, spacing=0, margins=0)
         self._used = self.pages[0]
+        self.setFocusProxy(self._used)
         desk.current_changed.connect(lambda session: self._show())
         QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]  # no widget without
 
@@ -122,6 +123,7 @@ class ChatPanes(QWidget):
             page.other_button.setVisible(self.is_two and is_narrow)
             page.keep_foot(self.is_two and not is_narrow)
         self._line.setVisible(self.is_two and not is_narrow)
+        self.setFocusProxy(self.page)
         if self._used is not self.page:
             self._used = self.page
             self.used_changed.emit()

@@ -148,12 +148,10 @@ class MainWindow(QMainWindow):
     @cached_property
     def library(self) -> LibraryPage:
         """Models: those of this machine, and those of the Hub."""
-        page = LibraryPage(self.link)
-        page.set_used(self.watch.state.model)
+        page = LibraryPage(self.link, self.watch)
         page.use_wanted.connect(self.chats.use)
         page.file_chosen.connect(self.chats.open_file)
         page.judged.connect(self.chats.show_figures)
-        self.watch.state_changed.connect(lambda state: page.set_used(state.model))
         self._pages.addWidget(page)
         return page
 
@@ -204,7 +202,7 @@ class MainWindow(QMainWindow):
         if self._appearance.dress(shown) and shown is self.chats:
             self.chats.restyle()
         self._pages.setCurrentWidget(shown)
-        shown.focus_view()
+        shown.setFocus()
         self.rail.show_page(page)
         self._shown_page = page
 
@@ -236,7 +234,7 @@ class MainWindow(QMainWindow):
     def _focus_search(self) -> None:
         shown = self._pages.currentWidget()
         if isinstance(shown, SettingsPage):
-            shown.focus_view()
+            shown.setFocus()
         elif isinstance(shown, LibraryPage):
             shown.focus_search()
         else:

@@ -288,9 +288,9 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
     assert served.focusWidget() is page.connect_view, "its keys scroll"
     qtbot.keyClick(served.focusWidget(), Qt.Key.Key_Tab)
     assert served.focusWidget() is page.connect_view.switch
-    page.focus_view()
+    page.setFocus()
     qtbot.keyClick(served.focusWidget(), Qt.Key.Key_Backtab)
-    assert served.focusWidget() is page.tabs.tabs["Connect"]
+    assert served.focusWidget() is page.tabs["Connect"]
 
 
 def test_a_load_is_ended_and_one_that_failed_says_why(qtbot, served: MainWindow, page: ServerPage) -> None:
