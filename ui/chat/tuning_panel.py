@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -22,7 +21,7 @@ from models.formatting import figures
 from models.formatting.safe_text import one_line
 from ui.chat.chat_page import ChatPage
 from ui.client.chat_records import ChatSettings
-from ui.client.server_watch import ModelChoice
+from ui.client.server_watch import ServerWatch
 from ui.client.speeds import CHOICES, Speed
 from ui.language import tr
 from ui.theme.colours import Dressed
@@ -83,15 +82,12 @@ class TuningPanel(Dressed, QFrame):
 
     close_wanted = Signal()
 
-    def __init__(self, page: ChatPage) -> None:
+    def __init__(self, page: ChatPage, watch: ServerWatch) -> None:
         super().__init__()
-        self._page = page
+        self._page, self._watch = page, watch
         self.setObjectName("panel")
         self.setFixedWidth(PANEL)
         self._settings = ChatSettings()
-        self._models: list[str] = []
-        self._cannot_call: frozenset[str] = frozenset()
-        self._loaded: str | None = None
         self.close_button = IconButton("close", tr("Close the panel"), size=16)
         self.close_button.clicked.connect(self.close_wanted)
         self.model, self.speed = ChoiceField(tr("Model of this chat")), ChoiceField(tr("Speed of this chat"))
@@ -128,6 +124,8 @@ class TuningPanel(Dressed, QFrame):
         self.seed.valueChanged.connect(lambda value: self._read())
         self._lay_out()
         page.settings_shown.connect(self._show_settings)
+        watch.models_changed.connect(lambda models: self._show_model())
+        watch.state_changed.connect(lambda state: self._show_model())
         self._show_settings(page.settings)
         self.dress()
 
@@ -183,20 +181,11 @@ class TuningPanel(Dressed, QFrame):
             field.blockSignals(False)
         self._show_reset()
 
-    def set_models(self, models: Sequence[ModelChoice]) -> None:
-        """Offer other models."""
-        self._models = [model.name for model in models]
-        self._cannot_call = frozenset(model.name for model in models if not model.calls_tools)
-        self._show_model()
-
-    def set_loaded(self, model: str | None) -> None:
-        """A chat that asks for no model gets this one."""
-        self._loaded = model
-        self._show_model()
-
     def _show_model(self) -> None:
-        wanted = self._settings.model or self._loaded or ""
-        names = self._models if wanted in self._models or not wanted else [wanted, *self._models]
+        """Show the model that the chat asks for, or gets where it asks for none, among those that there are."""
+        wanted = self._settings.model or self._watch.state.model or ""
+        names = [model.name for model in self._watch.models]
+        names = names if wanted in names or not wanted else [wanted, *names]
         if names != [self.model.itemData(at) for at in range(self.model.count())]:
             self.model.clear()
             for name in names:
@@ -206,7 +195,7 @@ class TuningPanel(Dressed, QFrame):
         self.no_tools.setText(
             tr("{wanted} cannot call tools: its chat template has no place for them.", wanted=one_line(wanted))
         )
-        self.no_tools.setVisible(wanted in self._cannot_call)
+        self.no_tools.setVisible(not self._watch.calls_tools(wanted))
 
     def take_typed(self) -> None:
         """Take what was typed a moment ago without waiting longer."""

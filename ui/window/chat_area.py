@@ -76,7 +76,7 @@ class ChatArea(QWidget):
         self._figures = kept.figures  # fit and speed of the models of this machine, by name
         self._take_tint()
         self.desk = ChatSessions(api, self.archive, ids, self)
-        self.tools_box = ToolBox(kept.beside("tools.json"), self)
+        self.tools_box = ToolBox(kept.beside("tools.json"), watch, self)
         self.desk.use_tools(self.tools_box)
         self.exchange = Exchange(self.archive, ids, self)
         self.prompts = PromptLibrary(self.archive, ids, self)
@@ -84,7 +84,7 @@ class ChatArea(QWidget):
         self.history = HistoryPanel()
         self.panes = ChatPanes(self.desk, self._made_page)
         self.first = self.panes.page  # the one that is always there
-        self.tuning = TuningPanel(self.first)
+        self.tuning = TuningPanel(self.first, watch)
         self._storage = StorageNotice(self.archive, self.first.storage_banner, self)
         self.newcomer = Newcomer(link, watch, self.first.welcome, kept, self)
         self._sides = Sides(self.history, self.panes, self.tuning, appearance)
@@ -137,9 +137,6 @@ class ChatArea(QWidget):
         tuning.tools.clicked.connect(self.show_tools)
         tuning.prompts.clicked.connect(self._offer_instructions)
         tuning.close_wanted.connect(self.toggle_settings)
-        for part in (tuning, self.tools_box):
-            watch.models_changed.connect(part.set_models)
-            watch.state_changed.connect(lambda state, part=part: part.set_loaded(state.model))
         self.desk.instructions_for = lambda model: self.prompts.instructions_for(model or watch.state.model)
 
     def _made_page(self, pane: OpenChat) -> ChatPage:

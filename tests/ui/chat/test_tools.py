@@ -26,7 +26,9 @@ from ui.chat.conversation import MOST_ROUNDS
 from ui.chat.storage.store import ChatStore
 from ui.chat.tools.tool_box import ToolBox, ToolServer
 from ui.chat.tools.tools_dialog import ToolsDialog
+from ui.client.api import Api
 from ui.client.chat_records import Message, Status
+from ui.client.server_watch import ServerWatch
 from ui.client.tool_calls import CallStatus, ToolCall, from_json, messages_of, to_json
 from ui.window.main_window import MainWindow
 
@@ -106,8 +108,8 @@ def command(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def box(qtbot, tmp_path: Path) -> Iterator[ToolBox]:
-    made = ToolBox(tmp_path / "tools.json")
+def box(qtbot, lonely_api: Api, tmp_path: Path) -> Iterator[ToolBox]:
+    made = ToolBox(tmp_path / "tools.json", ServerWatch(lonely_api))
     yield made
     made.stop()
 
@@ -119,7 +121,7 @@ def ready(qtbot, box: ToolBox, command: str) -> None:
 
 @pytest.mark.slow
 def test_a_server_is_opened_called_cancelled_and_missed(
-    qtbot, box: ToolBox, package_command: str, tmp_path: Path
+    qtbot, box: ToolBox, lonely_api: Api, package_command: str, tmp_path: Path
 ) -> None:
     ready(qtbot, box, package_command)
     names = [one["function"]["name"] for one in box.functions]
@@ -143,7 +145,8 @@ def test_a_server_is_opened_called_cancelled_and_missed(
     box.open(box.servers[0])
     qtbot.waitUntil(lambda: box.tools_of("animals") is not None)
     box.allow(tool)
-    assert ToolBox(tmp_path / "tools.json").servers == (ToolServer("animals", package_command, True, ("weight",)),)
+    again = ToolBox(tmp_path / "tools.json", ServerWatch(lonely_api))
+    assert again.servers == (ToolServer("animals", package_command, True, ("weight",)),)
 
 
 def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str, tmp_path: Path) -> None:
@@ -166,7 +169,7 @@ def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str,
     box.call(key, {}, lambda result, is_error, images: results.append(result))
     qtbot.waitUntil(lambda: results == ["a=b"])
     kept = tmp_path / "tools.json"
-    assert ToolBox(kept).servers == box.servers
+    assert ToolBox(kept, window.watch).servers == box.servers
     assert kept.stat().st_mode & 0o077 == 0
 
 
