@@ -143,7 +143,7 @@ class Stage:
         self.window = MainWindow(
             self.api, self.appearance, self.folder / "chats.db", self.folder / "window.ini", library
         )
-        self.appearance.choose(choice)
+        self.window.choose_theme(choice)
         self.window.resize(1180, 780)
         self.window.show()
 

@@ -149,15 +149,14 @@ class SettingsPage(Dressed, QWidget):
 
     def _add_looks(self) -> None:
         looks, appearance = self._section(tr("Appearance")), self._appearance
+        look = partial(self._kept.change_looks, appearance)
         dots = [icon("dot", accent[colours().is_dark], size=DOT) for accent in ACCENTS.values()]
-        self.theme = choice(THEMES, appearance.choice.value, lambda value: self._look("theme", value))
-        self.accent = choice(
-            list(ACCENT_NAMES.items()), appearance.accent, lambda value: self._look("accent", value), dots
-        )
+        self.theme = choice(THEMES, appearance.choice.value, partial(look, "theme"))
+        self.accent = choice(list(ACCENT_NAMES.items()), appearance.accent, partial(look, "accent"), dots)
         self.text = choice(
             [(str(size), percent(size / 100)) for size in PERCENTS],
             str(appearance.percent),
-            lambda value: self._look("textSize", value),
+            partial(look, "textSize"),
         )
         self.language = choice(
             [("", tr("Like the system")), *LANGUAGES.items()],
@@ -300,10 +299,6 @@ class SettingsPage(Dressed, QWidget):
             hint = tr("What belongs to one model is set in the library, with the model.")
             self.state.say("search", tr("No setting like that"), hint, (tr("Show all settings"), self.search.clear))
             self.stack.setCurrentWidget(self.state)
-
-    def _look(self, name: str, value: str) -> None:
-        self._kept.keep(name, value)
-        self._kept.dress(self._appearance)
 
     def _show_looks(self) -> None:
         appearance = self._appearance

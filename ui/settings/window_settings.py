@@ -70,6 +70,11 @@ class WindowSettings(QObject):
 
     # Looks.
 
+    def change_looks(self, appearance: Appearance, name: str, value: object) -> None:
+        """Keep the theme, the accent or the size of text, and let the app look like it."""
+        self.keep(name, value)
+        self.dress(appearance)
+
     def dress(self, appearance: Appearance) -> None:
         """Let the app look as it was set."""
         theme = str(self._file.value("theme", ThemeChoice.SYSTEM.value))

@@ -349,8 +349,7 @@ class MainWindow(QMainWindow):
 
     def choose_theme(self, choice: ThemeChoice) -> None:
         """Show this theme, now and at the next start."""
-        self._appearance.choose(choice)
-        self.kept.keep("theme", choice.value)
+        self.kept.change_looks(self._appearance, "theme", choice.value)
 
     def step_text(self, by: int) -> None:
         """Make text ``by`` steps larger; a negative number makes it smaller."""
@@ -358,8 +357,7 @@ class MainWindow(QMainWindow):
 
     def resize_text(self, percent: int) -> None:
         """Show text in this size, now and at the next start."""
-        self._appearance.resize_text(percent)
-        self.kept.keep("textSize", percent)
+        self.kept.change_looks(self._appearance, "textSize", percent)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Show both sides of a chat where there is room."""

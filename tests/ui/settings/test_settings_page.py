@@ -53,7 +53,7 @@ def test_looks_count_at_once_and_after_a_restart(
     pick(page.text, "125")
     assert (appearance.palette.is_dark, appearance.palette.accent) == (True, ACCENTS["Rose"][1])
     assert appearance.percent == 125
-    appearance.choose(ThemeChoice.LIGHT)
+    appearance.wear(ThemeChoice.LIGHT, "Teal", 100)
     WindowSettings(tmp_path / "window.ini").dress(appearance)
     assert (appearance.choice, appearance.accent, appearance.percent) == (ThemeChoice.DARK, "Rose", 125)
     window.resize_text(100)

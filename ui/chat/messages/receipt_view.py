@@ -115,9 +115,7 @@ class ReceiptCard(QFrame):
         self._legend.setVerticalSpacing(Space.XS)
         self._legend.setColumnStretch(3, 1)
         self.facts = FactsGrid(can_halve=True)
-        self.why, self.help = plain_label(tone=""), plain_label()
-        for label in (self.why, self.help):
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.why, self.help = plain_label(tone="", can_select=True), plain_label(can_select=True)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.L, Space.M, Space.L, Space.M)
         column.setSpacing(Space.M)
@@ -147,7 +145,6 @@ class ReceiptCard(QFrame):
         would_help = what_would_help(timings)
         self.help.setText(tr("What would help: {would_help}", would_help=would_help))
         self.help.setVisible(bool(would_help))
-
         self.tint.setVisible(timings.drafted_tokens > 0)
 
     def show_tint(self, is_on: bool, is_known: bool) -> None:
