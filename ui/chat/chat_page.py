@@ -102,7 +102,8 @@ class ChatPage(QWidget):
         self._notice = ServerNotice(watch, self.server_banner, self)
         self.welcome = Welcome()
         self.transcript = Transcript(tools)
-        self.transcript.kept = self._desk.drafts
+        self._unsent = pane.desk.unsent
+        self.transcript.kept = self._unsent.texts
         self.stack = QStackedWidget()
         self.composer = Composer()
         self.fit = ContextFit(api, watch, self.composer, pane.current, self)
@@ -116,8 +117,7 @@ class ChatPage(QWidget):
         self._lay_out()
         self._connect_signals()
         self._show_conversation(pane.current)
-        self._desk.read_drafts(self._on_drafts)
-        self._desk.read_draft_attachments(self._on_draft_attachments)
+        self._unsent.read(self._on_unsent)
         self._on_state(watch.state)
 
     def _lay_out(self) -> None:
@@ -277,9 +277,9 @@ class ChatPage(QWidget):
         self.keep_draft()
         self._conversation = conversation
         self.fit.follow(conversation)
-        self.composer.set_text(self._desk.drafts.get(self._draft_key, ""))
+        self.composer.set_text(self._unsent.texts.get(self._draft_key, ""))
         self.picker.set_wanted(conversation.chat.settings.model)
-        self.composer.shelf.show_attachments(self._desk.draft_files.get(self._draft_key, ()))
+        self.composer.shelf.show_attachments(self._unsent.files.get(self._draft_key, ()))
         self.welcome.set_toy(self.picker.is_toy)
         self.composer.speed.show_speed(conversation.chat.settings.speed)
         self.settings_shown.emit(conversation.chat.settings)
@@ -322,31 +322,20 @@ class ChatPage(QWidget):
         self._keep.stop()
         self.fit.show()
         key, text = self._draft_key, self.composer.text if self.composer.text.strip() else ""
-        self._keep_texts({key: text} | self.transcript.unsent)
-        if (files := self.composer.shelf.attachments) != self._desk.draft_files.get(key, ()):
-            self._desk.draft_files[key] = files
-            self._desk.keep_draft_attachments(key, files)
+        self._unsent.keep_texts({key: text} | self.transcript.unsent)
+        self._unsent.keep_files(key, self.composer.shelf.attachments)
 
-    def _keep_texts(self, texts: dict[int, str]) -> None:
-        for key, text in texts.items():
-            if text != self._desk.drafts.get(key, ""):
-                self._desk.drafts[key] = text
-                self._desk.keep_draft(key, text)
-
-    def _on_drafts(self, drafts: dict[int, str]) -> None:
-        self._desk.drafts.update(drafts | self._desk.drafts)
-        kept, typed = drafts.get(self._draft_key, ""), self.composer.text
+    def _on_unsent(self, texts: dict[int, str]) -> None:
+        """Show what was written before the last start, above what was typed since."""
+        kept, typed = texts.get(self._draft_key, ""), self.composer.text
         if kept != typed:
             self.composer.set_text("\n".join(part for part in (kept, typed) if part))
-
-    def _on_draft_attachments(self, files: dict[int, tuple[Attachment, ...]]) -> None:
-        self._desk.draft_files.update(files | self._desk.draft_files)
-        if kept := self._desk.draft_files.get(self._draft_key):
-            self.composer.shelf.show_attachments(kept)
+        if files := self._unsent.files.get(self._draft_key):
+            self.composer.shelf.show_attachments(files)
 
     def _on_path(self) -> None:
         conversation = self._conversation
-        self._keep_texts(self.transcript.unsent)  # their messages may go out of sight
+        self._unsent.keep_texts(self.transcript.unsent)  # their messages may go out of sight
         self.stack.setCurrentWidget(self.welcome if conversation.is_new else self.transcript)
         self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
         self.fit.show()
@@ -463,10 +452,9 @@ class ChatPage(QWidget):
         was = self._draft_key
         self._conversation.send(text, files)
         self.composer.shelf.show_attachments(())
-        if was != self._draft_key and self._desk.drafts.pop(was, ""):
-            self._desk.keep_draft(was, "")
-        if was != self._draft_key and self._desk.draft_files.pop(was, ()):
-            self._desk.keep_draft_attachments(was, ())
+        if was != self._draft_key:
+            self._unsent.keep_texts({was: ""})
+            self._unsent.keep_files(was, ())
         self.keep_draft()
         self.composer.setFocus()
 
