@@ -18,6 +18,7 @@ from models.facts.layer_weights import (
     weight_map,
 )
 from models.facts.split_files import parts
+from models.formatting.safe_text import shortened
 from models.formatting.sentence import Sentence
 from models.gguf.errors import BadGguf, GgufError
 from models.gguf.header import GgufHeader, TensorInfo, read_header
@@ -312,7 +313,7 @@ class _Facts:
     def short(self, key: str) -> str | None:
         """The text under ``key``, shortened if it is too long to be shown."""
         text = self.header.text(key)
-        return text if text is None or len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+        return None if text is None else shortened(text, _LONGEST_SHOWN)
 
     def number(self, key: str, limit: int = _MAX_LENGTH) -> int:
         """The whole number under the architecture's ``key``; 0 if there is none."""
