@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QIcon, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.safe_text import one_line
@@ -97,17 +97,13 @@ class SettingSection(QWidget):
         return has_any
 
 
-def choice(
-    choices: Sequence[tuple[str, str]], chosen: str, choose: Callable[[str], object], icons: Sequence[QIcon] = ()
-) -> ChoiceField:
+def choice(choices: Sequence[tuple[str, str]], chosen: str, choose: Callable[[str], object]) -> ChoiceField:
     """Return a field to choose one of (value, words); where ``chosen`` is none of them it is one more."""
     field = ChoiceField("")
     field.setSizeAdjustPolicy(ChoiceField.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     field.setMinimumContentsLength(LETTERS)
-    for at, (value, words) in enumerate(choices):
+    for value, words in choices:
         field.addItem(words, value)
-        if icons:
-            field.setItemIcon(at, icons[at])
     if field.findData(chosen) < 0:
         field.addItem(one_line(chosen), chosen)
     field.setCurrentIndex(field.findData(chosen))

@@ -44,7 +44,8 @@ from ui.library.library_page import DOWNLOADS, FIND, LibraryPage
 from ui.platform.desktop_entry import DesktopEntry
 from ui.server.endpoint import Endpoint, EndpointState
 from ui.server.server_page import ServerPage
-from ui.settings.settings_page import THEMES, SettingsPage
+from ui.settings.looks_section import THEMES
+from ui.settings.settings_page import SettingsPage
 from ui.settings.window_settings import WindowSettings
 from ui.speed.history import History
 from ui.speed.speed_page import SpeedPage
@@ -181,10 +182,8 @@ class MainWindow(QMainWindow):
     @cached_property
     def settings(self) -> SettingsPage:
         """What can be set for the whole app."""
-        page = SettingsPage(self.kept, self._appearance, self.link, DesktopEntry(), self._chats_file)
+        page = SettingsPage(self.kept, self._appearance, self.link, self.watch, DesktopEntry(), self._chats_file)
         page.restart_wanted.connect(self.restart_wanted)
-        page.set_devices(self.watch.state.devices)
-        self.watch.state_changed.connect(lambda state: page.set_devices(state.devices))
         self._pages.addWidget(page)
         return page
 
