@@ -208,7 +208,7 @@ class ChatArea(QWidget):
 
     # Chats.
 
-    def ask_for_commands(self, then: Callable[[Iterator[Command]], object]) -> None:
+    def ask_for_commands(self, then: Callable[[Iterator[Command]], None]) -> None:
         """Ask for a command for each chat, which opens it."""
 
         def made(chat: ChatSummary) -> Command:

@@ -37,7 +37,7 @@ def test_prompts_are_kept(tmp_path) -> None:
     store.delete_prompt(8)
     store.close()
     again = ChatStore(tmp_path / "chats.db")
-    assert again.chats.prompts() == [prompt]
+    assert again.prompts() == [prompt]
     assert again.highest_id() == 7
     again.close()
 

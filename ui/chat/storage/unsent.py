@@ -33,7 +33,7 @@ class Unsent:
             self.files.update(files | self.files)
             then(texts)
 
-        self._archive.ask(both, take, ({}, {}))
+        self._archive.ask(both, take, (Texts(), Files()))
 
     def keep_texts(self, texts: Texts) -> None:
         """Keep what is written now; "" forgets it."""
