@@ -214,15 +214,15 @@ def use_window(window: MainWindow) -> QTimer:
     acts: list[Callable[[], object]] = [
         lambda: window.page.composer.set_text("and what about the memory? " * 20),
         lambda: scroll(False),
-        window.toggle_panel,
+        window.chats.toggle_settings,
         lambda: scroll(True),
-        window.toggle_sidebar,
+        window.chats.toggle_list,
         lambda: window.resize(900, 700),
-        window.toggle_panel,
+        window.chats.toggle_settings,
         lambda: window.desk.search("fox"),
         lambda: window.show_page("settings"),
         lambda: window.show_page("chat"),
-        window.toggle_sidebar,
+        window.chats.toggle_list,
         lambda: window.resize(1180, 780),
         lambda: window.desk.search(""),
     ]
@@ -295,7 +295,7 @@ def _measure(
 def _use_chats(window: MainWindow, measured: Callable[..., None]) -> None:
     from PySide6.QtGui import QGuiApplication
 
-    model = window.history.model
+    model = window.chats.history.model
     measured(f"list {N_CHATS} chats", lambda: None, lambda: model.n_chats > 0)
     measured(
         f"open {N_MESSAGES} messages", lambda: window.desk.open(N_CHATS + 1), lambda: not window.desk.current.is_new
@@ -305,7 +305,7 @@ def _use_chats(window: MainWindow, measured: Callable[..., None]) -> None:
     measured("resize", lambda: window.resize(900, 700), lambda: True)
     measured("search", lambda: window.desk.search("number 77"), lambda: model.n_chats < 300)
     measured("back to all chats", lambda: window.desk.search(""), lambda: model.n_chats >= 300)
-    end = window.history.list.verticalScrollBar()
+    end = window.chats.history.list.verticalScrollBar()
     measured("scroll to older chats", lambda: end.setValue(end.maximum()), lambda: model.n_chats > 300)
     measured("new chat", window.desk.new_chat, lambda: window.desk.current.is_new)
     field, text = window.page.composer.field, "A line of a file that somebody pasted.\n" * (PASTED_BYTES // 39)

@@ -144,7 +144,7 @@ class Stage:
         self.window = MainWindow(
             self.api, self.appearance, self.folder / "chats.db", self.folder / "window.ini", library
         )
-        self.appearance.choose(choice)
+        self.window.choose_theme(choice)
         self.window.resize(1180, 780)
         self.window.show()
 
@@ -175,13 +175,13 @@ class Stage:
         now = now_ms()
         for number, (title, days) in enumerate(TITLES):
             at = now - days * 86_400_000 - number * 60_000
-            self.window.archive.save_chat(Chat(number + 1, title, at, at))
+            self.window.chats.archive.save_chat(Chat(number + 1, title, at, at))
         self.window.desk.list_soon()
         self.wait(0.2)
 
     def open_old(self, reply: str, asked: str = "How fast can a local model be on my machine?", **more: object) -> None:
         timings = Timings.from_object(TIMINGS)
-        archive = self.window.archive
+        archive = self.window.chats.archive
         archive.save_chat(Chat(1, TITLES[0][0], now_ms(), now_ms(), ChatSettings(), 12))
         archive.save_message(Message(11, 1, None, Role.USER, asked, now_ms()))
         fields = {"status": Status.DONE, "timings": timings, "finish_reason": "stop", **more}
@@ -215,8 +215,8 @@ def first_start(stage: Stage) -> None:
     """The first start: the machine is measured, three models are offered, one is downloaded, another cannot be."""
     stage.connect()
     window = stage.window
-    window.newcomer.show()
-    card = window.newcomer.card
+    window.chats.newcomer.show()
+    card = window.chats.newcomer.card
     assert card is not None
     stage.shoot("first-start-measuring")
     stage.until(lambda: not card.offers[0].isHidden(), 60)
@@ -321,7 +321,7 @@ def panel(stage: Stage) -> None:
     stage.connect()
     stage.history()
     stage.open_old(REPLY)
-    stage.window.toggle_panel()
+    stage.window.chats.toggle_settings()
     stage.wait(0.1)
     stage.shoot("panel")
 
@@ -375,7 +375,7 @@ def receipts(stage: Stage) -> None:
         _last_reply(stage).receipt.click()
         stage.wait(0.2)
         stage.shoot(f"receipt-{name}")
-    stage.window.tint_drafts(True)
+    stage.window.kept.keep("tintDrafts", True)
     words = [found.span() for found in re.finditer(r"\w+ (?:\w+ )?", REPLY)]
     stage.window.desk.new_chat()
     stage.open_old(REPLY, timings=drafted, drafted=tuple(words[::2]))
@@ -451,13 +451,15 @@ def search(stage: Stage) -> None:
     stage.connect()
     stage.history()
     stage.open_old(REPLY)
-    stage.window.history.search.setText("token")
+    stage.window.chats.history.search.setText("token")
     stage.wait(0.4)
-    stage.window.history.list.clicked.emit(stage.window.history.model.index(0))  # what is found is opened, and marked
+    stage.window.chats.history.list.clicked.emit(
+        stage.window.chats.history.model.index(0)
+    )  # what is found is opened, and marked
     stage.wait(0.3)
     stage.shoot("search")
-    stage.window.history.deleted.emit(1)
-    stage.window.history.search.clear()
+    stage.window.chats.history.deleted.emit(1)
+    stage.window.chats.history.search.clear()
     stage.wait(0.4)
     stage.shoot("deleted")
 
@@ -470,14 +472,14 @@ def folders(stage: Stage) -> None:
         stage.window.desk.move(number, folder)
     stage.window.desk.pin(2, True)
     stage.window.desk.archive(8, True)
-    stage.window.history.model.open_folder("A folder with a very long name indeed", False)
+    stage.window.chats.history.model.open_folder("A folder with a very long name indeed", False)
     stage.open_old(REPLY)
     stage.shoot("folders")
-    menu = stage.window.history.menu_for(stage.window.history.list.currentIndex())
+    menu = stage.window.chats.history.menu_for(stage.window.chats.history.list.currentIndex())
     menu.grab().save(str(stage.out / f"folders-menu{stage.suffix}.png"))
-    chats = stage.window.history.list
+    chats = stage.window.chats.history.list
     for name, row in (("folders-drag-in", 3), ("folders-drag-out", -1)):
-        data = stage.window.history.model.mimeData([chats.currentIndex()])
+        data = stage.window.chats.history.model.mimeData([chats.currentIndex()])
         at = (
             chats.visualRect(chats.model().index(row, 0)).center() if row >= 0 else chats.viewport().rect().bottomLeft()
         )
@@ -488,12 +490,12 @@ def folders(stage: Stage) -> None:
     stage.window.resize_text(150)
     stage.shoot("folders-150")
     stage.window.resize_text(100)
-    stage.window.history.archive.click()
+    stage.window.chats.history.archive.click()
     stage.wait(0.3)
     stage.shoot("folders-archive")
-    stage.window.history.archive.click()
+    stage.window.chats.history.archive.click()
     words = "1,204 chats imported. 3 chats were here already. Left out: 14 images or files."
-    stage.window.history.show_exchange(words, is_over=True)
+    stage.window.chats.history.show_exchange(words, is_over=True)
     stage.wait(0.3)
     stage.shoot("exchange")
 
@@ -511,9 +513,9 @@ def small(stage: Stage) -> None:
     stage.shoot("small-empty")
     stage.open_old(REPLY)
     stage.shoot("small")
-    stage.window.toggle_sidebar()
+    stage.window.chats.toggle_list()
     stage.shoot("small-chats")
-    stage.window.toggle_panel()
+    stage.window.chats.toggle_settings()
     stage.shoot("small-panel")
 
 
@@ -530,11 +532,11 @@ def text_sizes(stage: Stage) -> None:
         stage.shoot(f"text-{percent}-empty")
         stage.open_old(REPLY)
         stage.shoot(f"text-{percent}-chat")
-        stage.window.toggle_panel()
+        stage.window.chats.toggle_settings()
         stage.shoot(f"text-{percent}-panel")
-        stage.window.toggle_sidebar()
+        stage.window.chats.toggle_list()
         stage.shoot(f"text-{percent}-chats")
-        stage.window.toggle_sidebar()
+        stage.window.chats.toggle_list()
         stage.window.show_page("library")
         page = stage.window.library
         assert page is not None
@@ -698,14 +700,14 @@ def prompts(stage: Stage) -> None:
     stage.history()
     window = stage.window
     text = "Translate what follows into {{language}}, in the tone of {{tone}}:\n\n"
-    window.prompts.save(Prompt(0, "Explain code", "Explain this code line by line:\n\n"))
-    kept = window.prompts.save(Prompt(0, "Translate", text))
-    window.prompts.save(Prompt(0, "Brief answers", "Answer in one sentence.", True, "ember-q8_0"))
+    window.chats.prompts.save(Prompt(0, "Explain code", "Explain this code line by line:\n\n"))
+    kept = window.chats.prompts.save(Prompt(0, "Translate", text))
+    window.chats.prompts.save(Prompt(0, "Brief answers", "Answer in one sentence.", True, "ember-q8_0"))
     stage.open_old(REPLY)
-    window.toggle_panel()
+    window.chats.toggle_settings()
     stage.wait(0.3)
     stage.shoot("prompts-panel")
-    window.prompt_menu.manage()
+    window.chats.prompt_menu.manage()
     dialog = _dialog(stage, PromptsDialog)
     dialog.list.setCurrentRow(2)
     _shoot_dialog(stage, dialog, "prompts-all")
@@ -713,12 +715,12 @@ def prompts(stage: Stage) -> None:
     _shoot_dialog(stage, dialog, "prompts-instructions")
     dialog.accept()
     window.resize_text(150)
-    window.prompt_menu.use(kept, window.page.composer.insert)
+    window.chats.prompt_menu.use(kept, window.page.composer.insert)
     form = _dialog(stage, PromptForm)
     QTest.keyClicks(form.fields["language"], "German")
     _shoot_dialog(stage, form, "prompts-form-150")
     form.reject()
-    menu = window.prompt_menu.offer(window.page.composer.prompts, False, window.page.composer.insert, "text")
+    menu = window.chats.prompt_menu.offer(window.page.composer.prompts, False, window.page.composer.insert, "text")
     menu.grab().save(str(stage.out / f"prompts-menu{stage.suffix}.png"))
     menu.close()
 
@@ -727,7 +729,7 @@ def tools(stage: Stage) -> None:
     """A tool call that waits for permission, one that was made, unfolded; the servers."""
     stage.connect()
     stage.history()
-    box = stage.window.tools_box
+    box = stage.window.chats.tools_box
     script = stage.folder / "animals.py"
     script.write_text(
         "import io\nfrom PIL import Image, ImageDraw\nfrom mcp.server.mcpserver import Image as Shown, MCPServer\n"
@@ -762,7 +764,7 @@ def tools(stage: Stage) -> None:
     stage.window.resize(800, 600)
     stage.wait(0.3)
     stage.shoot("tools-called-150")
-    stage.window.show_tools()
+    stage.window.chats.show_tools()
     _shoot_dialog(stage, _dialog(stage, ToolsDialog), "tools-servers-150")
     stage.window.resize_text(100)
     stage.window.resize(1180, 780)
@@ -865,7 +867,7 @@ def race(stage: Stage) -> None:
     stage.server.pieces = [REPLY[i : i + 8] for i in range(0, 600, 8)]
     for name, percent in (("race", 100), ("race-150", 150)):
         stage.window.resize_text(percent)
-        stage.window.open_race("How fast can a local model be on my machine?")
+        stage.window.chats.open_race("How fast can a local model be on my machine?")
         dialog = _dialog(stage, RaceDialog)
         dialog.start.click()
         stage.until(dialog.save.isEnabled)
@@ -890,23 +892,23 @@ def beside(stage: Stage) -> None:
     stage.history()
     stage.open_old(REPLY)
     stage.window.resize(1400, 820)
-    stage.window.open_beside(None)
+    stage.window.chats.open_beside(None)
     stage.wait(0.3)
     stage.shoot("beside-new")
     right = stage.window.page
     right.choose_model("ember-draft-q8_0")
     stage.server.pieces, stage.server.delay = [REPLY[i : i + 8] for i in range(0, len(REPLY), 8)], 0.02
-    stage.window.chats.switch()
+    stage.window.chats.panes.switch()
     stage.say("And with a draft model?", 0.3)
-    stage.window.chats.switch()
+    stage.window.chats.panes.switch()
     stage.say("How fast can a local model be on my machine?", 1.6)
     stage.shoot("beside")
     stage.until(lambda: not stage.window.desk.running)
-    stage.window.toggle_panel()
+    stage.window.chats.toggle_settings()
     stage.window.resize(1680, 820)
     stage.wait(0.3)
     stage.shoot("beside-panel")
-    stage.window.toggle_panel()
+    stage.window.chats.toggle_settings()
     stage.window.resize(860, 700)
     stage.wait(0.3)
     stage.shoot("beside-narrow")

@@ -113,7 +113,7 @@ def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyI
     link.recommended_wanted.connect(window.use_recommended_engine)
     instance.asked.connect(lambda other: _on_asked(window, other))
     if file:
-        QTimer.singleShot(0, application, lambda: window.open_file(file))
+        QTimer.singleShot(0, application, lambda: window.chats.open_file(file))
     # The window is painted first: only then the other processes compete for the machine.
     QTimer.singleShot(0, application, _trace_start)
     QTimer.singleShot(0, application, link.start)
@@ -162,7 +162,7 @@ def _serve(engine: list[str]) -> list[str]:
 def _on_asked(window: MainWindow, file: str) -> None:
     window.bring_forward()
     if file:
-        window.open_file(file)
+        window.chats.open_file(file)
 
 
 def _show_other(instance: SingleInstance, file: str) -> int:

@@ -126,7 +126,7 @@ def _memory_of(host: ModelHost) -> tuple[int, int, int]:
     if model is None or facts is None:
         return 0, 0, 0
     share = 1 - min(1.0, model.n_gpu_layers / max(1, facts.n_layers))
-    n_kv = facts.kv_bytes_per_token(model.kv_type, model.kv_type) * model.n_cells
+    n_kv = facts.kv_bytes_per_token(model.kv_type) * model.n_cells
     n_weights = round(model.n_bytes * share)
     return n_weights, n_weights if model.is_mapped else 0, round(n_kv * share)
 

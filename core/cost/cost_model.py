@@ -33,21 +33,21 @@ class ReadCost:
     @classmethod
     def of(cls, facts: ModelFacts, kv_type: str, n_ubatch: int = DEFAULT_UBATCH) -> ReadCost:
         """Return the cost of a model with a KV cache of ``kv_type``."""
-        cell = facts.kv_bytes_per_further_token(kv_type, kv_type)
-        in_window = facts.kv_bytes_per_token(kv_type, kv_type) - cell
+        cell = facts.kv_bytes_per_further_token(kv_type)
+        in_window = facts.kv_bytes_per_token(kv_type) - cell
         state = facts.state_bytes
         return cls(facts.active_weights, cell, state, facts.window, in_window, n_ubatch)
 
     @classmethod
     def of_mtp_head(cls, facts: ModelFacts, kv_type: str) -> ReadCost:
         """Return the cost of the first prediction head of a model."""
-        cell = facts.mtp_kv_bytes_per_token(kv_type, kv_type) // max(facts.n_mtp_layers, 1)
+        cell = facts.mtp_kv_bytes_per_token(kv_type) // max(facts.n_mtp_layers, 1)
         return cls(facts.mtp_weights, cell)
 
     @classmethod
     def of_head_file(cls, head: ModelFacts, target: ModelFacts, kv_type: str) -> ReadCost:
         """Return the cost of a head in its own file, which may also read the output weights of its target."""
-        return cls(head.used_of(reads_of_file(head, target)), head.kv_bytes_per_token(kv_type, kv_type))
+        return cls(head.used_of(reads_of_file(head, target)), head.kv_bytes_per_token(kv_type))
 
     def step(self, n_rows: int, n_cells: int, n_sequences: int = 1) -> int:
         """Return the bytes of a step; ``n_cells`` counts the cells of each sequence once, however many rows it has."""

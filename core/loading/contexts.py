@@ -195,7 +195,7 @@ def make_slots(
     # Not (window, window): under that, earlier versions kept texts that were computed with less than was in sight.
     windows = (facts.window, target.cuts_windows) if facts.window else (0, 0)
     key = _key(options, windows, target.n_gpu_layers)
-    per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
+    per_token = max(facts.kv_bytes_per_token(options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _SEGMENT_BYTES // per_token))
     # llama.cpp saves only the tokens that a sequence's last token attends to. In layers with a window, a longer segment
     # would come back without its beginning, and could not be cut.

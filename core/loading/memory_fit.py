@@ -188,7 +188,7 @@ def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = N
     """Return the context sizes for the wanted length, with ``free`` bytes (None: the host's free memory)."""
     pool = int(free_memory() * USABLE_SHARE) if free is None else free
     n_ctx = options.n_ctx or min(usual_ctx(facts), options.n_cells or usual_ctx(facts))
-    per_token = facts.kv_bytes_per_further_token(options.cache_type, options.cache_type)
+    per_token = facts.kv_bytes_per_further_token(options.cache_type)
     n_cells = options.n_cells or pool_cells(n_ctx, options.n_slots, per_token, pool - facts.weight_bytes)
     return ContextSize(n_ctx, -(-n_cells // CELL_PADDING) * CELL_PADDING)
 
@@ -212,7 +212,7 @@ def _size(
         return context_size(facts, options, 0)
     keeping = [need for need in plan.needs if need.kv_cache]
     room = sum(int(need.free * USABLE_SHARE) - need.weights for need in keeping)
-    per_token = facts.kv_bytes_per_further_token(setting.kv_type, setting.kv_type)
+    per_token = facts.kv_bytes_per_further_token(setting.kv_type)
     n_cells = pool_cells(setting.n_ctx, options.n_slots, per_token, room)
 
     def has_room(n_more: int) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from models.catalog.imported_folders import FolderKind, ImportedFolder, named_models
+from models.catalog.imported_folders import FolderKind, ImportedFolder, ollama_models
 from models.facts.architectures import PROJECTORS
 from models.facts.facts_cache import FactsFile, Stamp
 from models.facts.header_facts import HeaderFacts, header_facts
@@ -211,7 +211,7 @@ class _Scan:
     def imported_files(self, imported: ImportedFolder) -> Iterator[tuple[Path, str]]:
         """Model files of another program's folder, with the program's names for them ("": the name of the file)."""
         if imported.kind is FolderKind.OLLAMA:
-            for name, path in named_models(imported):
+            for name, path in ollama_models(imported):
                 if self._is_new(path):
                     yield path, name
                 else:

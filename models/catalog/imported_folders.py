@@ -102,10 +102,14 @@ def known_places() -> tuple[ImportedFolder, ...]:
     return tuple(found)
 
 
-def named_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
-    """The name and file of each model of a program (Ollama) that does not name files after models."""
-    if folder.kind is FolderKind.OLLAMA:
-        yield from _ollama_models(folder)
+def ollama_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
+    """The name and file of each of Ollama's models: it does not name files after them."""
+    manifests = folder.path / "manifests"
+    found = (path for path in sorted(manifests.rglob("*"))[:MAX_MANIFESTS] if path.is_file())
+    for manifest in found:
+        blob = _ollama_blob(folder, manifest)
+        if blob is not None:
+            yield _ollama_name(manifest.relative_to(manifests)), blob
 
 
 def read_folders(file: Path) -> tuple[ImportedFolder, ...]:
@@ -142,15 +146,6 @@ def _folders(folder: Path) -> list[Path]:
             return [Path(item.path) for item in found if item.is_dir()][:1000]
     except OSError:
         return []
-
-
-def _ollama_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
-    manifests = folder.path / "manifests"
-    found = (path for path in sorted(manifests.rglob("*"))[:MAX_MANIFESTS] if path.is_file())
-    for manifest in found:
-        blob = _ollama_blob(folder, manifest)
-        if blob is not None:
-            yield _ollama_name(manifest.relative_to(manifests)), blob
 
 
 def _ollama_blob(folder: ImportedFolder, manifest: Path) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from models.formatting.safe_text import shortened
 from models.formatting.sentence import Sentence
 
 
@@ -69,8 +70,7 @@ def why_not(architecture: str) -> str | None:
     for family, sentence in _NOT_ALONE:
         if architecture in family:
             return sentence
-    shown = repr(architecture if len(architecture) <= 40 else architecture[:37] + "...")
     return Sentence(
         "The architecture {shown} is unknown to this llama.cpp. Update Slipstream, or choose another model.",
-        shown=shown,
+        shown=repr(shortened(architecture, 40)),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from models.facts.layer_weights import (
     weight_map,
 )
 from models.facts.split_files import parts
+from models.formatting.safe_text import shortened
 from models.formatting.sentence import Sentence
 from models.gguf.errors import BadGguf, GgufError
 from models.gguf.header import GgufHeader, TensorInfo, read_header
@@ -72,6 +73,11 @@ class LayerCache:
     n_v: int
     layer: int = 0
     window: int = 0
+
+    def n_bytes(self, kv_type: str) -> int:
+        """Bytes per token in ggml's type of this name, such as "f16" or "q8_0"."""
+        kind = BY_NAME[kv_type.lower()]
+        return kind.bytes_for(self.n_k) + kind.bytes_for(self.n_v)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +169,23 @@ class ModelFacts:
         can_cut = self.architecture in _CUT_WINDOWS and not self.state_elements
         return windows.pop() if can_cut and len(windows) == 1 else 0
 
-    def kv_bytes_in_windows(self, type_k: str = "f16", type_v: str = "f16") -> int:
+    @property
+    def expert_share(self) -> float:
+        """The share of its experts that a token uses; 0 without experts."""
+        return self.n_experts_used / self.n_experts if self.n_experts else 0.0
+
+    def kv_bytes_in_windows(self, kv_type: str = "f16") -> int:
         """Bytes of ``kv_bytes_per_token`` that belong to layers with a sliding window."""
-        return _cache_bytes((cache for cache in self._answering if cache.window), type_k, type_v)
+        return sum(cache.n_bytes(kv_type) for cache in self._answering if cache.window)
 
-    def kv_bytes_per_further_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
+    def kv_bytes_per_further_token(self, kv_type: str = "f16") -> int:
         """Bytes that one more token takes in a long context, where layers with a sliding window keep no more."""
-        in_windows = self.kv_bytes_in_windows(type_k, type_v) if self.window else 0
-        return self.kv_bytes_per_token(type_k, type_v) - in_windows
+        in_windows = self.kv_bytes_in_windows(kv_type) if self.window else 0
+        return self.kv_bytes_per_token(kv_type) - in_windows
 
-    def kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
-        """Bytes that one token takes in the KV cache, with ggml type names such as "f16" or "q8_0"."""
-        return _cache_bytes(self._answering, type_k, type_v)
+    def kv_bytes_per_token(self, kv_type: str = "f16") -> int:
+        """Bytes that one token takes in the KV cache, with the name of a ggml type such as "f16" or "q8_0"."""
+        return sum(cache.n_bytes(kv_type) for cache in self._answering)
 
     @property
     def is_head(self) -> bool:
@@ -198,23 +209,18 @@ class ModelFacts:
             return self.problem
         return Sentence("It turns texts into vectors and writes nothing.") if self.is_for_vectors else None
 
-    def mtp_kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
+    def mtp_kv_bytes_per_token(self, kv_type: str = "f16") -> int:
         """Bytes that one token takes in the cache of the prediction heads."""
         heads = self.caches[len(self._answering) :] if self.n_mtp_layers else ()
-        return _cache_bytes(heads, type_k, type_v)
+        return sum(cache.n_bytes(kv_type) for cache in heads)
 
-    def idle_kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
+    def idle_kv_bytes_per_token(self, kv_type: str = "f16") -> int:
         """Bytes per token that llama.cpp reserves in the main cache for heads that use a cache of their own."""
-        return self.mtp_kv_bytes_per_token(type_k, type_v) if self.architecture in _IDLE_HEADS else 0
+        return self.mtp_kv_bytes_per_token(kv_type) if self.architecture in _IDLE_HEADS else 0
 
     @property
     def _answering(self) -> tuple[LayerCache, ...]:
         return tuple(cache for cache in self.caches if cache.layer < self.n_layers)
-
-
-def _cache_bytes(caches: Iterable[LayerCache], type_k: str, type_v: str) -> int:
-    k, v = BY_NAME[type_k.lower()], BY_NAME[type_v.lower()]
-    return sum(k.bytes_for(cache.n_k) + v.bytes_for(cache.n_v) for cache in caches)
 
 
 def read_model(path: Path) -> ModelFacts:
@@ -279,7 +285,7 @@ class _Facts:
             n_active_params=self._active_params(),
             n_bytes=sum(part.file_bytes for part in headers),
             weight_bytes=sum(tensor.n_bytes for tensor in self.tensors),
-            active_weights=self._active(lambda tensor: tensor.n_bytes),
+            active_weights=self._active_weights(),
             mtp_head=head_weights(self.tensors, self.n_layers) if self._n_mtp_layers() else LayerWeights(),
             n_ctx_train=self.number("context_length"),
             n_layers=self.n_layers,
@@ -307,7 +313,7 @@ class _Facts:
     def short(self, key: str) -> str | None:
         """The text under ``key``, shortened if it is too long to be shown."""
         text = self.header.text(key)
-        return text if text is None or len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+        return None if text is None else shortened(text, _LONGEST_SHOWN)
 
     def number(self, key: str, limit: int = _MAX_LENGTH) -> int:
         """The whole number under the architecture's ``key``; 0 if there is none."""
@@ -351,21 +357,26 @@ class _Facts:
             bytes_by_type[tensor.type.name] += tensor.n_bytes
         return bytes_by_type.most_common(1)[0][0] if bytes_by_type else ""
 
-    def _active(self, measure: Callable[[TensorInfo], int]) -> WeightBytes:
-        """Sum ``measure`` over the tensors a token uses: blocks, head, one row of each table."""
-        tied = self._is_tied
-        shared = experts = 0
+    @property
+    def _main_tensors(self) -> Iterator[TensorInfo]:
+        """The tensors of the main layers, and those around them."""
         for tensor in self.tensors:
             block = block_of(tensor)
-            if block is not None and block >= self.n_layers:
-                continue
+            if block is None or block < self.n_layers:
+                yield tensor
+
+    def _active_weights(self) -> WeightBytes:
+        """Add up the tensors that a token uses: blocks, head, one row of each table."""
+        tied = self._is_tied
+        shared = experts = 0
+        for tensor in self._main_tensors:
             if tensor.name in LOOKED_UP:
-                shared += measure(tensor) // max(1, tensor.shape[-1] if tensor.shape else 1)
-                shared += measure(tensor) if tied and tensor.name == "token_embd.weight" else 0
+                shared += tensor.n_bytes // max(1, tensor.shape[-1] if tensor.shape else 1)
+                shared += tensor.n_bytes if tied and tensor.name == "token_embd.weight" else 0
             elif self.n_experts and is_of_experts(tensor.name):
-                experts += measure(tensor)
+                experts += tensor.n_bytes
             else:
-                shared += measure(tensor)
+                shared += tensor.n_bytes
         return WeightBytes(shared, experts, max(1, self.n_experts), self.n_experts_used)
 
     def _n_mtp_layers(self) -> int:
@@ -386,10 +397,7 @@ class _Facts:
     def _active_params(self) -> int:
         """Parameters that take part in one token: all but the experts that are not chosen and unused blocks."""
         active = 0
-        for tensor in self.tensors:
-            block = block_of(tensor)
-            if block is not None and block >= self.n_layers:
-                continue
+        for tensor in self._main_tensors:
             is_expert = self.n_experts and is_of_experts(tensor.name)
             share = self.n_experts_used / self.n_experts if is_expert else 1
             active += round(tensor.n_elements * share)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+from models.formatting.safe_text import shortened
 from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
 
@@ -31,10 +32,9 @@ class UnsafeName(DownloadError):
     """A file name that would lead outside the models' folder, or that some systems cannot store."""
 
     def __init__(self, name: str, why: str) -> None:
-        shown = name if len(name) <= 80 else name[:77] + "..."
         super().__init__(
             "The repository has a file called {shown}, which {why}. It is not downloaded: choose another repository.",
-            shown=repr(shown),
+            shown=repr(shortened(name, 80)),
             why=why,
         )
 

@@ -25,6 +25,11 @@ def one_line(text: str) -> str:
     return "".join(map(_shown, text))
 
 
+def shortened(text: str, most: int) -> str:
+    """Return the text with at most ``most`` characters, the last three of which say that there is more."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def lines(text: str) -> str:
     """Return the text with control characters replaced, except line feeds."""
     return "\n".join(map(one_line, text.split("\n")))

@@ -8,12 +8,14 @@ Long arrays and texts stay in the file until they are asked for.
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from models.formatting.safe_text import shortened
 from models.formatting.sentence import Sentence, with_facts
 from models.gguf.byte_source import ByteSource, FileSource
 from models.gguf.errors import BadGguf, NotGguf, TruncatedGguf
@@ -87,7 +89,7 @@ class TensorInfo:
     @property
     def n_elements(self) -> int:
         """Product of the dimensions."""
-        return _product(self.shape)
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -467,7 +469,7 @@ class _HeaderReader:
             )
         shape = tuple(cursor.u64() for _ in range(n_dimensions))
         type_ = self._tensor_type(name)
-        n_elements = _product(shape)
+        n_elements = math.prod(shape)
         if max(shape, default=1) >= 1 << 63 or n_elements >= 1 << 63:
             raise cursor.bad("its tensor {name} has more elements than can be counted", name=_quoted(name))
         if (shape[0] if shape else 1) % type_.block_size:
@@ -526,15 +528,8 @@ def _split_strings(raw: bytes, count: int) -> Iterator[bytes]:
 
 def _quoted(name: str) -> str:
     """A name from a file, short and printable enough for a sentence."""
-    return repr(name if len(name) <= 60 else name[:57] + "...")
+    return repr(shortened(name, 60))
 
 
 def _padded(n_bytes: int, alignment: int) -> int:
     return (n_bytes + alignment - 1) // alignment * alignment
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    product = 1
-    for length in shape:
-        product *= length
-    return product

@@ -21,7 +21,7 @@ from models.formatting.sentence import Sentence
 from models.hub.errors import BadHubSetting
 
 SERVICE = "slipstream"  # by which the keyring has tokens
-HUGGING_FACE = "https://huggingface.co"
+DEFAULT_ADDRESS = "https://huggingface.co"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ def find_token(address: str) -> AccessToken | None:
     kept = kept_secret(SERVICE, address)
     if kept:
         return AccessToken(kept, "the system keyring")
-    theirs = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUGGING_FACE
-    return _from_file() if address in (HUGGING_FACE, theirs) else None
+    theirs = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or DEFAULT_ADDRESS
+    return _from_file() if address in (DEFAULT_ADDRESS, theirs) else None
 
 
 def keep_token(address: str, secret: str) -> None:
@@ -76,7 +76,6 @@ def _from_file() -> AccessToken | None:
     return AccessToken(secret, "Hugging Face's token file") if secret else None
 
 
-DEFAULT_ADDRESS = HUGGING_FACE
 _TRUE = frozenset({"1", "on", "yes", "true"})
 
 

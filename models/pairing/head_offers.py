@@ -71,7 +71,7 @@ def _candidates(
     words = next((name for name in map(family, names) if name), "")
     if not words or not searches:
         return
-    found = hub.search(Search(f"{words} {heads.EAGLE3}", limit=MOST_FOUND))
+    found = hub.search(Search(f"{words} {ProposerKind.EAGLE3}", limit=MOST_FOUND))
     size = next((n for n in map(n_params_in, names) if n), facts.n_params)
     rows = [row for row in found if row.repo_id != repo_id and _may_belong(row, size)]
     # Repositories that name the size of their model come first.

@@ -9,10 +9,9 @@ from models.facts import architectures
 from models.facts.model_facts import ModelFacts
 from models.formatting.sentence import Sentence
 from models.gguf.header import GgufHeader, TensorInfo
+from models.pairing.gain import ProposerKind
 
-EAGLE3 = "eagle3"
-DFLASH = "dflash"
-IN_FILES = {EAGLE3: "EAGLE-3 head", DFLASH: "DFlash head"}
+IN_FILES: Mapping[str, str] = {ProposerKind.EAGLE3: "EAGLE-3 head", ProposerKind.DFLASH: "DFlash head"}
 """Names of heads in files of their own, by architecture."""
 KINDS = {"model": "small model", "mtp": "heads in its file", **IN_FILES}
 """The kinds of drafts in words, by ``ProposerKind``."""
@@ -71,11 +70,12 @@ def why_not_file(header: GgufHeader, target: ModelFacts) -> str | None:
     if reason is not None:
         return reason
     kind = header.text("general.architecture") or ""
-    if kind == DFLASH:
+    if kind == ProposerKind.DFLASH:
         reason = _why_not_variant(header)
     if reason is not None:
         return reason
-    made_for = header.integer(f"{kind}.{'target_hidden_size' if kind == EAGLE3 else 'embedding_length'}")
+    width = "target_hidden_size" if kind == ProposerKind.EAGLE3 else "embedding_length"
+    made_for = header.integer(f"{kind}.{width}")
     if made_for != target.n_embd:
         return Sentence(
             "It was made for a model of width {made_for}, and this one's is {n_embd}.",
@@ -88,18 +88,20 @@ def why_not_file(header: GgufHeader, target: ModelFacts) -> str | None:
         return Sentence(
             "It reads layer {layer}, and the model has layers 0 to {last}.", layer=bad[0], last=target.n_layers - 1
         )
-    return _why_not_shape(header, kind, target) or (_why_not_block(header, target) if kind == DFLASH else None)
+    return _why_not_shape(header, kind, target) or (
+        _why_not_block(header, target) if kind == ProposerKind.DFLASH else None
+    )
 
 
 def block_size(header: GgufHeader) -> int:
     """How many rows a DFlash head was trained to evaluate at once: the last token and masks."""
-    found = header.integer(f"{DFLASH}.block_size")
+    found = header.integer(f"{ProposerKind.DFLASH}.block_size")
     return found if found is not None else USUAL_BLOCK
 
 
 def is_causal(header: GgufHeader) -> bool:
     """Whether the rows of a DFlash head's block attend only to those before them."""
-    return header.metadata.get(f"{DFLASH}.attention.causal") is True
+    return header.metadata.get(f"{ProposerKind.DFLASH}.attention.causal") is True
 
 
 def _why_not_variant(header: GgufHeader) -> str | None:
@@ -109,7 +111,7 @@ def _why_not_variant(header: GgufHeader) -> str | None:
         variant = "DFlash 2, which chooses among paths through its block"
     elif "markov_w1.weight" in names:
         variant = "DSpark, which lets each token of a block depend on the one before"
-    elif header.integer(f"{DFLASH}.hyper_connection.count"):
+    elif header.integer(f"{ProposerKind.DFLASH}.hyper_connection.count"):
         variant = "DSpark for DeepSeek-V4"
     else:
         return None
@@ -136,7 +138,7 @@ def _why_not_shape(header: GgufHeader, kind: str, target: ModelFacts) -> str | N
             width=width,
             n_embd=target.n_embd,
         )
-    if kind == EAGLE3 and header.integer(f"{kind}.block_count") != 1:
+    if kind == ProposerKind.EAGLE3 and header.integer(f"{kind}.block_count") != 1:
         return Sentence("An EAGLE-3 head has one layer.")
     usual = (width or 0) // max(header.integer(f"{kind}.attention.head_count") or 1, 1)
     key, value = (header.integer(f"{kind}.attention.{of}_length") or usual for of in ("key", "value"))

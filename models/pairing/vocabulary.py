@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
+from models.formatting.safe_text import shortened
 from models.formatting.sentence import Sentence, joined
 from models.gguf.header import GgufHeader, read_header
 
@@ -147,5 +148,4 @@ def _differ(one: int | None, other: int | None) -> bool:
 
 
 def _shown(text: bytes) -> str:
-    shown = text.decode("utf-8", "replace")
-    return repr(shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 3] + "...")
+    return repr(shortened(text.decode("utf-8", "replace"), _LONGEST_SHOWN))

@@ -57,7 +57,7 @@ def test_ember():
     assert facts.problem is None
     # Its output is its table: a token reads all weights and one row.
     assert facts.active_bytes_per_token == facts.weight_bytes + 384 // 32 * 34
-    sizes = [facts.kv_bytes_per_token(kv_type, kv_type) for kv_type in ("f16", "q8_0", "q4_0", "F32")]
+    sizes = [facts.kv_bytes_per_token(kv_type) for kv_type in ("f16", "q8_0", "q4_0", "F32")]
     assert sizes == [4608, 2448, 1296, 9216]
     assert read_model(EMBER_DRAFT).tokenizer == facts.tokenizer
 

@@ -261,15 +261,15 @@ def test_page_chat_and_place_come_back(
     qtbot, window: MainWindow, appearance: Appearance, library: Api, tmp_path: Path
 ) -> None:
     now = now_ms()
-    window.archive.save_chat(Chat(7, "A fox", now, now))
-    window.archive.save_message(Message(8, 7, None, Role.USER, "Hello", now, Status.DONE))
+    window.chats.archive.save_chat(Chat(7, "A fox", now, now))
+    window.chats.archive.save_message(Message(8, 7, None, Role.USER, "Hello", now, Status.DONE))
     window.desk.open(7)
     qtbot.waitUntil(lambda: window.desk.current.chat.id == 7)
-    edge = window.history.parentWidget().handle(1)
+    edge = window.chats.history.parentWidget().handle(1)
     qtbot.mousePress(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 50))
     qtbot.mouseMove(edge, QPoint(40, 50))
     qtbot.mouseRelease(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 50))
-    width = window.history.width()
+    width = window.chats.history.width()
     assert SIDEBAR < width < SIDEBAR + 50
     window.show_page("settings")
     window.resize(700, 500)
@@ -282,8 +282,8 @@ def test_page_chat_and_place_come_back(
     )
     assert (again.width(), again.height()) == (700, 500)
     again.show_page("chat")
-    again.toggle_sidebar()
-    qtbot.waitUntil(lambda: again.history.width() == width)
+    again.chats.toggle_list()
+    qtbot.waitUntil(lambda: again.chats.history.width() == width)
     again.close()
 
 
@@ -291,16 +291,16 @@ def test_a_narrow_window_leaves_the_list_of_chats_its_width(
     qtbot, window: MainWindow, appearance: Appearance, library: Api, tmp_path: Path
 ) -> None:
     window.resize(1180, 700)
-    qtbot.waitUntil(lambda: window.history.width() == SIDEBAR)
+    qtbot.waitUntil(lambda: window.chats.history.width() == SIDEBAR)
     window.resize(700, 500)
-    qtbot.waitUntil(window.history.isHidden)
+    qtbot.waitUntil(window.chats.history.isHidden)
     QApplication.processEvents()
     window.close()
     again = MainWindow(Api(), appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
     qtbot.addWidget(again)
     again.show()
     again.resize(1180, 700)
-    qtbot.waitUntil(lambda: again.history.isVisible() and again.history.width() == SIDEBAR)
+    qtbot.waitUntil(lambda: again.chats.history.isVisible() and again.chats.history.width() == SIDEBAR)
     again.close()
 
 

@@ -172,7 +172,7 @@ def test_the_window_is_mirrored(qtbot, mirrored: None, window: MainWindow) -> No
     qtbot.waitUntil(lambda: window.rail.geometry().left() > 700)
     for button in (page.picker.button, page.composer.speed):
         assert button.layoutDirection() == Qt.LayoutDirection.LeftToRight, "the arrow is behind the words"
-    menu, button = window.history.more_menu(), page.composer.attach
+    menu, button = window.chats.history.more_menu(), page.composer.attach
     open_menu(menu, button, is_above=True)
     begins = button.mapToGlobal(button.rect().topRight()).x()
     assert menu.geometry().right() == pytest.approx(begins, abs=1)

@@ -34,7 +34,7 @@ def test_every_control_has_a_name(qtbot, window: MainWindow, appearance: Appeara
     question.begin_edit()
     window.page.composer.speed.open()
     window.page.composer.speed.card.chosen.emit(Speed.STANDARD)
-    window.toggle_panel()
+    window.chats.toggle_settings()
     shown = [one for one in window.findChildren(QAbstractButton) if not isinstance(one.parent(), QLineEdit)]
     for button in (one for one in shown if one.isVisible() and one.isEnabled()):
         assert button.focusPolicy() & Qt.FocusPolicy.TabFocus, button.text() or button.accessibleName()

@@ -168,7 +168,7 @@ def test_two_chats_and_two_racers_write_at_once(qtbot, window: MainWindow, api: 
     link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)
     link.start()
     left = window.page
-    window.open_beside(None)
+    window.chats.open_beside(None)
     right = window.page
     right.choose_model("ember-draft-q8_0")
     for page in (left, right):
@@ -178,7 +178,7 @@ def test_two_chats_and_two_racers_write_at_once(qtbot, window: MainWindow, api: 
     assert [(reply.status, reply.problem) for reply in replies] == [(Status.DONE, None)] * 2
     assert all(reply.content for reply in replies)
     assert replies[0].content != replies[1].content
-    window.open_race("Tell me a long story about a fox and a moon.")
+    window.chats.open_race("Tell me a long story about a fox and a moon.")
     race = window.findChild(RaceDialog)
     assert race is not None
     race.order.setCurrentIndex(1)
@@ -207,10 +207,10 @@ def test_the_next_start_begins_with_the_model_that_was_chosen_here(
     freed: list[object] = []  # to be loaded again is a use that is noted at once
     api.ask("POST", "/slipstream/unload", {"model": "ember-draft-q8_0"}, freed.append, pytest.fail)
     qtbot.waitUntil(lambda: bool(freed))
-    window.open_beside(None)
+    window.chats.open_beside(None)
     window.page.choose_model("ember-draft-q8_0")
     ask(qtbot, window, "Tell me a story about a fox.")
-    window.open_race("Tell me a story about a fox.")
+    window.chats.open_race("Tell me a story about a fox.")
     race = window.findChild(RaceDialog)
     assert race is not None
     race.lanes[1].choose_other_than("ember-q8_0")

@@ -191,10 +191,10 @@ def test_where_the_keyboard_comes_into_a_list_its_row_is_said(
     qtbot, window: MainWindow, server: FakeServer, said: list[str]
 ) -> None:
     ask(qtbot, window, "Hello")
-    qtbot.waitUntil(lambda: window.history.list.currentIndex().isValid())
-    window.history.search.setFocus()
+    qtbot.waitUntil(lambda: window.chats.history.list.currentIndex().isValid())
+    window.chats.history.search.setFocus()
     said.clear()
-    qtbot.keyClick(window.history.search, Qt.Key.Key_Down)
+    qtbot.keyClick(window.chats.history.search, Qt.Key.Key_Down)
     qtbot.waitUntil(lambda: bool(said))
     assert said == ["Hello"]
     models = RowList("Models", window)
@@ -217,14 +217,14 @@ def test_other_versions_and_what_is_undone_are_said(
     assert said == ["Version 1 of 2"]
     window.desk.delete(window.desk.current.chat.id)
     qtbot.waitUntil(lambda: "Chat deleted" in said)
-    window.undo()
+    window.chats.undo()
     assert said[-1] == "Undone"
 
 
 def test_escape_leaves_the_settings_of_a_chat(qtbot, window: MainWindow) -> None:
     window.resize(1180, 780)
-    window.toggle_panel()
-    assert window.focusWidget() is window.tuning.prompt
-    qtbot.keyClick(window.tuning.prompt, Qt.Key.Key_Escape)
-    assert window.tuning.isHidden()
+    window.chats.toggle_settings()
+    assert window.focusWidget() is window.chats.tuning.prompt
+    qtbot.keyClick(window.chats.tuning.prompt, Qt.Key.Key_Escape)
+    assert window.chats.tuning.isHidden()
     assert window.focusWidget() is window.page.composer.field

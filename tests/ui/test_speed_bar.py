@@ -170,7 +170,7 @@ def pace(window: MainWindow) -> int:
 
 class TestWindow:
     def test_it_is_at_the_foot_of_every_page(self, qtbot, window: MainWindow) -> None:
-        bar, pages = window.speed_bar, window.tuning.parentWidget().parentWidget()
+        bar, pages = window.speed_bar, window.chats.tuning.parentWidget().parentWidget()
 
         def is_at_the_foot() -> bool:
             seen = visible_rect(bar, window)

@@ -63,7 +63,7 @@ def asked_view(window: MainWindow) -> UserMessage:
 
 
 def titles(window: MainWindow) -> list[str]:
-    model = window.history.model
+    model = window.chats.history.model
     rows = [model.index(row) for row in range(model.rowCount())]
     return [index.data() for index in rows if index.data(CHAT_ID) is not None]
 
@@ -393,42 +393,44 @@ def test_a_chat_that_is_left_goes_on_with_its_reply(qtbot, window: MainWindow, s
 
 def test_chats_are_searched_renamed_deleted_and_brought_back(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Foxes and hens")
-    window.history.new.click()
+    window.chats.history.new.click()
     server.pieces = ["A bridge."]
     ask(qtbot, window, "Rivers")
     qtbot.waitUntil(lambda: titles(window) == ["Rivers", "Foxes and hens"])
-    window.history.search.setText("brid")
+    window.chats.history.search.setText("brid")
     qtbot.waitUntil(lambda: titles(window) == ["Rivers"])
-    window.history.search.clear()
+    window.chats.history.search.clear()
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
-    model = window.history.model
+    model = window.chats.history.model
     model.setData(model.index(1), "  Big   rivers ")
     qtbot.waitUntil(lambda: "Big rivers" in titles(window))
     assert window.desk.current.chat.title == "Big rivers"
-    window.history.list.setCurrentIndex(model.index(1))
-    qtbot.keyClick(window.history.list, Qt.Key.Key_Delete)
+    window.chats.history.list.setCurrentIndex(model.index(1))
+    qtbot.keyClick(window.chats.history.list, Qt.Key.Key_Delete)
     qtbot.waitUntil(lambda: titles(window) == ["Foxes and hens"])
-    assert window.toast.text == "Chat deleted"
-    window.toast.button.click()
+    assert window.chats.toast.text == "Chat deleted"
+    window.chats.toast.button.click()
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
-    window.history.list.setCurrentIndex(model.index(1))
-    qtbot.keyClick(window.history.list, Qt.Key.Key_Delete)
+    window.chats.history.list.setCurrentIndex(model.index(1))
+    qtbot.keyClick(window.chats.history.list, Qt.Key.Key_Delete)
     qtbot.waitUntil(lambda: len(titles(window)) == 1)
-    window.toast.hide()
-    qtbot.keyClick(window.history.list, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)  # also when it has gone
+    window.chats.toast.hide()
+    qtbot.keyClick(
+        window.chats.history.list, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier
+    )  # also when it has gone
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
 
 
 @pytest.mark.parametrize("text", ["", "a\n" * 30])
 def test_a_notice_leaves_what_is_being_written_alone(qtbot, window: MainWindow, text: str) -> None:
     ask(qtbot, window, "Hi")
-    window.history.deleted.emit(window.desk.current.chat.id)
-    qtbot.waitUntil(window.toast.isVisible)
+    window.chats.history.deleted.emit(window.desk.current.chat.id)
+    qtbot.waitUntil(window.chats.toast.isVisible)
     window.page.composer.set_text(text)
 
     def is_clear() -> bool:
         toast, composer = (
-            QRect(one.mapTo(window, QPoint()), one.size()) for one in (window.toast, window.page.composer)
+            QRect(one.mapTo(window, QPoint()), one.size()) for one in (window.chats.toast, window.page.composer)
         )
         return toast.bottom() < composer.top() and composer.top() > 0
 
@@ -438,7 +440,7 @@ def test_a_notice_leaves_what_is_being_written_alone(qtbot, window: MainWindow, 
 def test_what_is_not_chosen_is_left_to_the_model(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Hi")
     assert server.requests[0].keys() == {"messages", "timings_per_token", "stream"}
-    rows = window.tuning.rows
+    rows = window.chats.tuning.rows
     assert {row.field.text() for row in rows.values()} == {"Auto"}
     # A slider stands at the default until it is moved.
     assert rows["temperature"].slider.value() * 0.05 == pytest.approx(0.8)
@@ -481,9 +483,9 @@ def test_deleting_and_archiving_are_undone_one_after_the_other(qtbot, window: Ma
     window.desk.archive(chats[1], is_archived=True)
     window.desk.delete(chats[2])
     qtbot.waitUntil(lambda: titles(window) == [])
-    window.history.list.setFocus()
+    window.chats.history.list.setFocus()
     for listed in (["three"], ["three", "two"], ["three", "two", "one"]):
-        qtbot.keyClick(window.history.list, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+        qtbot.keyClick(window.chats.history.list, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
         qtbot.waitUntil(lambda listed=listed: titles(window) == listed)
 
 
@@ -501,7 +503,7 @@ def test_a_chat_begun_while_the_disk_was_full_is_listed_when_it_is_not(qtbot, qa
     with small_disk(tmp_path / "disk", 400 << 10) as disk:
         window = MainWindow(api, Appearance(qapp), disk / "chats.db", tmp_path / "window.ini")
         qtbot.addWidget(window)
-        assert window.archive.flush()
+        assert window.chats.archive.flush()
         fill_up(disk / "full")
         ask(qtbot, window, "Begun without room " + "x" * 50_000)
         qtbot.waitUntil(lambda: "disk is full" in window.page.storage_banner.text)
@@ -550,7 +552,7 @@ def test_a_message_of_several_lines_stands_above_the_buttons(qtbot, window: Main
     qtbot.keyClick(composer.field, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: composer.field.width() == beside)
     window.resize(700, 600)
-    window.toggle_panel()
+    window.chats.toggle_settings()
     qtbot.waitUntil(lambda: composer.field.geometry().bottom() < composer.attach.y())
     words = QFontMetrics(composer.field.font()).horizontalAdvance(composer.field.placeholderText())
     assert words < composer.field.viewport().width(), "what belongs here is read in the narrowest field"
@@ -666,9 +668,9 @@ def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow
     server.pieces = long
     ask(qtbot, window, "More")
     window.desk.new_chat()
-    window.history.search.setText("die bruc")
-    qtbot.waitUntil(lambda: window.history.model.rowCount() == 1 and window.desk.words == "die bruc")
-    window.history.opened.emit(window.history.model.index(0).data(CHAT_ID))
+    window.chats.history.search.setText("die bruc")
+    qtbot.waitUntil(lambda: window.chats.history.model.rowCount() == 1 and window.desk.words == "die bruc")
+    window.chats.history.opened.emit(window.chats.history.model.index(0).data(CHAT_ID))
     transcript = window.page.transcript
 
     def is_in_view() -> bool:
@@ -681,13 +683,13 @@ def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow
 
     qtbot.waitUntil(is_in_view)
     assert transcript.to_end.isVisible()
-    window.history.search.clear()
+    window.chats.history.search.clear()
     qtbot.waitUntil(lambda: not is_in_view())  # nothing is sought any more
 
 
 def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: MainWindow, server: FakeServer) -> None:
-    window.toggle_panel()
-    tuning = window.tuning
+    window.chats.toggle_settings()
+    tuning = window.chats.tuning
     tuning.prompt.setPlainText("Be brief.")
     tuning.rows["temperature"].field.setValue(0.2)
     tuning.rows["top_k"].slider.setValue(7)
@@ -803,14 +805,14 @@ def test_a_link_opens_only_after_asking_and_never_a_file(qtbot, window: MainWind
 
 def test_a_narrow_window_shows_the_chat_and_one_side_at_a_time(qtbot, window: MainWindow) -> None:
     window.resize(640, 480)
-    assert window.history.isHidden()
-    window.toggle_sidebar()
-    window.toggle_panel()
-    assert (window.history.isHidden(), window.tuning.isHidden()) == (True, False)
-    window.toggle_sidebar()
-    assert (window.history.isHidden(), window.tuning.isHidden()) == (False, True)
+    assert window.chats.history.isHidden()
+    window.chats.toggle_list()
+    window.chats.toggle_settings()
+    assert (window.chats.history.isHidden(), window.chats.tuning.isHidden()) == (True, False)
+    window.chats.toggle_list()
+    assert (window.chats.history.isHidden(), window.chats.tuning.isHidden()) == (False, True)
     window.resize(1200, 700)
-    assert not window.history.isHidden()
+    assert not window.chats.history.isHidden()
 
 
 def test_tab_leaves_no_items_of_layouts_in_python(qtbot, window: MainWindow) -> None:
@@ -838,27 +840,27 @@ def test_what_was_hidden_while_the_window_became_narrower_fits_it_when_it_is_sho
 def test_large_text_leaves_room_for_one_side_beside_the_chat(qtbot, window: MainWindow) -> None:
     window.resize(1000, 700)
     window.resize_text(150)
-    window.toggle_panel()
-    assert (window.history.isVisible(), window.tuning.isVisible()) == (False, True)
-    qtbot.waitUntil(lambda: window.tuning.parentWidget().rect().contains(window.tuning.geometry()))
-    window.toggle_sidebar()
-    assert (window.history.isVisible(), window.tuning.isVisible()) == (True, False)
-    window.toggle_panel()
+    window.chats.toggle_settings()
+    assert (window.chats.history.isVisible(), window.chats.tuning.isVisible()) == (False, True)
+    qtbot.waitUntil(lambda: window.chats.tuning.parentWidget().rect().contains(window.chats.tuning.geometry()))
+    window.chats.toggle_list()
+    assert (window.chats.history.isVisible(), window.chats.tuning.isVisible()) == (True, False)
+    window.chats.toggle_settings()
     window.resize_text(100)
-    assert (window.history.isVisible(), window.tuning.isVisible()) == (True, True)
+    assert (window.chats.history.isVisible(), window.chats.tuning.isVisible()) == (True, True)
 
 
 def test_a_side_of_the_chat_that_is_asked_for_elsewhere_is_seen(qtbot, window: MainWindow) -> None:
     window.show_page("jobs")
-    window.toggle_panel()
-    assert window.tuning.prompt.hasFocus()
-    assert window.tuning.isVisible()
+    window.chats.toggle_settings()
+    assert window.chats.tuning.prompt.hasFocus()
+    assert window.chats.tuning.isVisible()
     window.show_page("jobs")
-    window.toggle_panel()
-    assert window.tuning.isVisible(), "it was there before"
+    window.chats.toggle_settings()
+    assert window.chats.tuning.isVisible(), "it was there before"
     window.show_page("jobs")
-    window.toggle_sidebar()
-    assert window.history.isVisible()
+    window.chats.toggle_list()
+    assert window.chats.history.isVisible()
     ask(qtbot, window, "Hi")
     window.show_page("jobs")
     qtbot.keyClick(window, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
@@ -870,12 +872,12 @@ def test_what_is_hidden_when_the_theme_changes_has_it_when_it_is_shown(qtbot, wi
     window.choose_theme(ThemeChoice.LIGHT)
     window.show_page("jobs")
     window.show_page("chat")
-    window.toggle_panel()
-    window.toggle_panel()
+    window.chats.toggle_settings()
+    window.chats.toggle_settings()
     window.choose_theme(ThemeChoice.DARK)
-    window.toggle_panel()
+    window.chats.toggle_settings()
     assert window.jobs is not None
-    parts: list[tuple[QWidget, str]] = [(window.tuning, DARK.panel), (window.tuning.prompt, DARK.raised)]
+    parts: list[tuple[QWidget, str]] = [(window.chats.tuning, DARK.panel), (window.chats.tuning.prompt, DARK.raised)]
     for part, colour in parts:
         middle = part.grab().toImage().pixelColor(part.width() // 2, part.height() - 3)
         assert middle.name() == colour
@@ -884,11 +886,11 @@ def test_what_is_hidden_when_the_theme_changes_has_it_when_it_is_shown(qtbot, wi
     assert window.jobs.question.palette().color(QPalette.ColorRole.PlaceholderText).name() == DARK.muted
     window.choose_theme(ThemeChoice.LIGHT)
     window.show_page("chat")  # which was hidden
-    window.toast.say("A chat is gone", "Undo", lambda: None)
-    window.toast.hide()
+    window.chats.toast.say("A chat is gone", "Undo", lambda: None)
+    window.chats.toast.hide()
     window.resize_text(150)
-    window.toast.say("A chat is gone", "Undo", lambda: None)
-    assert window.toast.size() == window.toast.sizeHint(), "it was dressed before it took its size"
+    window.chats.toast.say("A chat is gone", "Undo", lambda: None)
+    assert window.chats.toast.size() == window.chats.toast.sizeHint(), "it was dressed before it took its size"
     assert (
         window.page.picker.button.icon().pixmap(14).toImage() == icon("down", LIGHT.muted, size=14).pixmap(14).toImage()
     )
@@ -958,13 +960,13 @@ def test_the_names_of_the_librarys_pages_are_whole(window: MainWindow) -> None:
 def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainWindow, percent: int) -> None:
     window.resize(720, 480)
     window.resize_text(percent)
-    window.toggle_panel()
-    for field in window.tuning.findChildren(QAbstractSpinBox):
+    window.chats.toggle_settings()
+    for field in window.chats.tuning.findChildren(QAbstractSpinBox):
         line = field.findChild(QLineEdit)
         needed = line.fontMetrics().horizontalAdvance(field.text())
         assert line.contentsRect().width() >= needed, field.accessibleName()
-    qtbot.waitUntil(lambda: window.tuning.geometry().right() < window.tuning.parentWidget().width())
-    body = window.tuning.prompt.parentWidget()
+    qtbot.waitUntil(lambda: window.chats.tuning.geometry().right() < window.chats.tuning.parentWidget().width())
+    body = window.chats.tuning.prompt.parentWidget()
     qtbot.waitUntil(lambda: body.width() <= body.parentWidget().width())
     bar = window.speed_bar
     shown = [gauge for gauge in bar.findChildren(Gauge) if gauge.isVisible()]
@@ -975,11 +977,11 @@ def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainW
 
 def test_the_line_beside_the_settings_goes_down_to_the_gauges(qtbot, window: MainWindow) -> None:
     window.choose_theme(ThemeChoice.LIGHT)
-    window.toggle_panel()
+    window.chats.toggle_settings()
 
     def colours() -> set[str]:
-        beside = window.tuning.mapTo(window, QPoint(-1, 0))
-        edge = window.grab(QRect(beside, QSize(1, window.tuning.height()))).toImage()
+        beside = window.chats.tuning.mapTo(window, QPoint(-1, 0))
+        edge = window.grab(QRect(beside, QSize(1, window.chats.tuning.height()))).toImage()
         return {edge.pixelColor(0, y).name() for y in range(edge.height())}
 
     qtbot.waitUntil(lambda: colours() == {LIGHT.border})
@@ -1023,14 +1025,14 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     banner = window.page.storage_banner
     qtbot.waitUntil(lambda: "memory only" in banner.text)
     assert ask(qtbot, window, "Hi").status is Status.DONE
-    window.toggle_sidebar()
+    window.chats.toggle_list()
     assert banner.action.text() == "Export all chats…", "they can be kept elsewhere"
     banner.action.click()
     (dialog,) = window.findChildren(QFileDialog)
     dialog.fileSelected.emit(str(tmp_path / "all.json"))
     dialog.reject()
-    qtbot.waitUntil(lambda: window.history.note.words.text() == "1 chat written to all.json.")
-    assert window.history.note.isVisible()
+    qtbot.waitUntil(lambda: window.chats.history.note.words.text() == "1 chat written to all.json.")
+    assert window.chats.history.note.isVisible()
     window.close()
 
 
@@ -1039,7 +1041,7 @@ def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, se
     for text in ("First", "Second"):
         ask(qtbot, window, text)
     qtbot.waitUntil(lambda: len(reply_view(window).view.copy_buttons) == 1)
-    page, history, last = window.page, window.history, reply_view(window)
+    page, history, last = window.page, window.chats.history, reply_view(window)
     qtbot.waitUntil(lambda: history.list.model().rowCount() > 0)
     messages = [page.transcript.view_of(message.id) for message in window.desk.current.tree.path]
     *others, settings = window.rail.buttons.values()
@@ -1116,8 +1118,8 @@ def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, 
 
 
 def test_fields_and_sliders_of_the_settings_are_drawn_whole(window: MainWindow) -> None:
-    window.toggle_panel()
-    for slider in window.tuning.findChildren(QSlider):
+    window.chats.toggle_settings()
+    for slider in window.chats.tuning.findChildren(QSlider):
         option = QStyleOptionSlider()
         slider.initStyleOption(option)
         part = QStyle.SubControl.SC_SliderHandle
@@ -1126,7 +1128,7 @@ def test_fields_and_sliders_of_the_settings_are_drawn_whole(window: MainWindow) 
     # What a field asks for can be read before it is filled.
     for choice, colours in ((ThemeChoice.LIGHT, LIGHT), (ThemeChoice.DARK, DARK)):
         window.choose_theme(choice)
-        for field in (window.page.composer.field, window.history.search, window.tuning.prompt):
+        for field in (window.page.composer.field, window.chats.history.search, window.chats.tuning.prompt):
             asked = field.palette().color(QPalette.ColorRole.PlaceholderText)
             assert asked.alpha() == 255
             assert contrast(asked.name(), colours.raised) >= 4.5
@@ -1137,15 +1139,15 @@ def test_a_chat_is_archived_brought_back_and_found_by_search(qtbot, window: Main
     ask(qtbot, window, "Tell me of foxes")
     qtbot.waitUntil(lambda: titles(window) == ["Tell me of foxes"])
     number = window.desk.current.chat.id
-    window.history.put_away.emit(number, True)
+    window.chats.history.put_away.emit(number, True)
     qtbot.waitUntil(lambda: titles(window) == [])
-    window.history.archive.click()
+    window.chats.history.archive.click()
     qtbot.waitUntil(lambda: titles(window) == ["Tell me of foxes"])
-    window.history.archive.click()
+    window.chats.history.archive.click()
     qtbot.waitUntil(lambda: titles(window) == [])
-    window.toast.button.click()
+    window.chats.toast.button.click()
     qtbot.waitUntil(lambda: titles(window) == ["Tell me of foxes"])
-    window.history.moved.emit(number, "animals")
-    qtbot.waitUntil(lambda: window.history.model.folders == ["animals"])
-    window.history.pinned.emit(number, True)
-    qtbot.waitUntil(lambda: window.history.model.index(0).data() == "Pinned")
+    window.chats.history.moved.emit(number, "animals")
+    qtbot.waitUntil(lambda: window.chats.history.model.folders == ["animals"])
+    window.chats.history.pinned.emit(number, True)
+    qtbot.waitUntil(lambda: window.chats.history.model.index(0).data() == "Pinned")

@@ -7,7 +7,16 @@ from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QDragEnterEvent, QDropEvent, QGuiApplication, QKeyEvent, QResizeEvent
+from PySide6.QtGui import (
+    QDesktopServices,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QResizeEvent,
+    QShortcut,
+)
 from PySide6.QtWidgets import (
     QAbstractSlider,
     QFrame,
@@ -27,6 +36,7 @@ from ui.chat.composer import Composer, files_in
 from ui.chat.context_fit import ContextFit, ways_of_files
 from ui.chat.conversation import ChatSession
 from ui.chat.markdown.text_tools import TextTools
+from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.receipts import MODEL_GONE
 from ui.chat.messages.transcript import Transcript
 from ui.chat.messages.user_message import UserMessage
@@ -70,10 +80,8 @@ class ChatPage(QWidget):
     settings_shown = Signal(object)  # ChatSettings
     context_wanted = Signal(str, object, object)  # a model, its context in tokens (None: as usual), what to do then
 
-    def __init__(
-        self, pane: OpenChat, watch: ServerWatch, tools: TextTools, api: Api, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, pane: OpenChat, watch: ServerWatch, tools: TextTools, api: Api) -> None:
+        super().__init__()
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.pane, self._desk, self._watch, self._tools = pane, pane.desk, watch, tools
@@ -94,20 +102,22 @@ class ChatPage(QWidget):
         self._notice = ServerNotice(watch, self.server_banner, self)
         self.welcome = Welcome()
         self.transcript = Transcript(tools)
-        self.transcript.kept = self._desk.drafts
+        self._unsent = pane.desk.unsent
+        self.transcript.kept = self._unsent.texts
         self.stack = QStackedWidget()
         self.composer = Composer()
         self.fit = ContextFit(api, watch, self.composer, pane.current, self)
         self.hint = QLabel(HINT)
         self._live = QTimer(self, interval=LIVE_MS)
         self.sending = Sending(api, self)
+        self._stop = QShortcut(QKeySequence("Esc"), self, pane.stop)
+        self._stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self.setAcceptDrops(True)
         self.setFocusProxy(self.composer)
         self._lay_out()
         self._connect_signals()
         self._show_conversation(pane.current)
-        self._desk.read_drafts(self._on_drafts)
-        self._desk.read_draft_attachments(self._on_draft_attachments)
+        self._unsent.read(self._on_unsent)
         self._on_state(watch.state)
 
     def _lay_out(self) -> None:
@@ -182,9 +192,9 @@ class ChatPage(QWidget):
         self.transcript.left.connect(self.composer.setFocus)
         self.pane.current_changed.connect(self._show_conversation)
         self.pane.path_changed.connect(self._on_path)
-        self.pane.drafted.connect(self.transcript.mark_drafted)
-        self.pane.grew.connect(self.transcript.append)
-        self.pane.thought.connect(self.transcript.append_thought)
+        self.pane.drafted.connect(partial(self._show, AssistantMessage.mark_drafted))
+        self.pane.grew.connect(partial(self._show, AssistantMessage.append))
+        self.pane.thought.connect(partial(self._show, AssistantMessage.append_thought))
         self.pane.calls_changed.connect(self.transcript.show_calls)
         self.transcript.call_answered.connect(partial(self._do, ChatSession.answer_call))
         self.pane.ended.connect(self._on_ended)
@@ -210,6 +220,11 @@ class ChatPage(QWidget):
     def _do(self, act: Callable[..., None], *wish: object) -> None:
         """Let the chat that is shown do what is wished for."""
         act(self._conversation, *wish)
+
+    def _show(self, show: Callable[..., None], message_id: int, *what: object) -> None:
+        """Show more of a growing reply, where it has a view."""
+        if (view := self.transcript.reply(message_id)) is not None:
+            show(view, *what)
 
     def change_settings(self, settings: ChatSettings) -> None:
         """Ask differently in this chat from the next message on."""
@@ -262,9 +277,9 @@ class ChatPage(QWidget):
         self.keep_draft()
         self._conversation = conversation
         self.fit.follow(conversation)
-        self.composer.set_text(self._desk.drafts.get(self._draft_key, ""))
+        self.composer.set_text(self._unsent.texts.get(self._draft_key, ""))
         self.picker.set_wanted(conversation.chat.settings.model)
-        self.composer.shelf.show_attachments(self._desk.draft_files.get(self._draft_key, ()))
+        self.composer.shelf.show_attachments(self._unsent.files.get(self._draft_key, ()))
         self.welcome.set_toy(self.picker.is_toy)
         self.composer.speed.show_speed(conversation.chat.settings.speed)
         self.settings_shown.emit(conversation.chat.settings)
@@ -281,9 +296,10 @@ class ChatPage(QWidget):
         policy.setRetainSizeWhenHidden(is_kept)
         self.fit.bar.setSizePolicy(policy)
 
-    def show_settings(self) -> None:
-        """Tell again how this chat asks."""
-        self.settings_shown.emit(self._conversation.chat.settings)
+    @property
+    def settings(self) -> ChatSettings:
+        """How this chat asks."""
+        return self._conversation.chat.settings
 
     def _show_hit(self) -> None:
         """Go to where a search met its words, on another branch where they are on none that is shown."""
@@ -306,37 +322,26 @@ class ChatPage(QWidget):
         self._keep.stop()
         self.fit.show()
         key, text = self._draft_key, self.composer.text if self.composer.text.strip() else ""
-        self._keep_texts({key: text} | self.transcript.unsent)
-        if (files := self.composer.shelf.attachments) != self._desk.draft_files.get(key, ()):
-            self._desk.draft_files[key] = files
-            self._desk.keep_draft_attachments(key, files)
+        self._unsent.keep_texts({key: text} | self.transcript.unsent)
+        self._unsent.keep_files(key, self.composer.shelf.attachments)
 
-    def _keep_texts(self, texts: dict[int, str]) -> None:
-        for key, text in texts.items():
-            if text != self._desk.drafts.get(key, ""):
-                self._desk.drafts[key] = text
-                self._desk.keep_draft(key, text)
-
-    def _on_drafts(self, drafts: dict[int, str]) -> None:
-        self._desk.drafts.update(drafts | self._desk.drafts)
-        kept, typed = drafts.get(self._draft_key, ""), self.composer.text
+    def _on_unsent(self, texts: dict[int, str]) -> None:
+        """Show what was written before the last start, above what was typed since."""
+        kept, typed = texts.get(self._draft_key, ""), self.composer.text
         if kept != typed:
             self.composer.set_text("\n".join(part for part in (kept, typed) if part))
-
-    def _on_draft_attachments(self, files: dict[int, tuple[Attachment, ...]]) -> None:
-        self._desk.draft_files.update(files | self._desk.draft_files)
-        if kept := self._desk.draft_files.get(self._draft_key):
-            self.composer.shelf.show_attachments(kept)
+        if files := self._unsent.files.get(self._draft_key):
+            self.composer.shelf.show_attachments(files)
 
     def _on_path(self) -> None:
         conversation = self._conversation
-        self._keep_texts(self.transcript.unsent)  # their messages may go out of sight
+        self._unsent.keep_texts(self.transcript.unsent)  # their messages may go out of sight
         self.stack.setCurrentWidget(self.welcome if conversation.is_new else self.transcript)
         self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
         self.fit.show()
         if (running := conversation.running) is not None:
-            self.transcript.mark_drafted(running.message.id, running.drafted)
-            self.transcript.show_running(running.message.id, running.text, running.thoughts)
+            self._show(AssistantMessage.mark_drafted, running.message.id, running.drafted)
+            self._show(AssistantMessage.show_running, running.message.id, running.text, running.thoughts)
 
     def _on_summed_up(self, text: str) -> None:
         self.pane.new_chat()
@@ -447,10 +452,9 @@ class ChatPage(QWidget):
         was = self._draft_key
         self._conversation.send(text, files)
         self.composer.shelf.show_attachments(())
-        if was != self._draft_key and self._desk.drafts.pop(was, ""):
-            self._desk.keep_draft(was, "")
-        if was != self._draft_key and self._desk.draft_files.pop(was, ()):
-            self._desk.keep_draft_attachments(was, ())
+        if was != self._draft_key:
+            self._unsent.keep_texts({was: ""})
+            self._unsent.keep_files(was, ())
         self.keep_draft()
         self.composer.setFocus()
 
@@ -465,6 +469,7 @@ class ChatPage(QWidget):
 
     def _on_running(self, is_running: bool) -> None:
         self.composer.set_running(is_running)
+        self._stop.setEnabled(is_running)  # otherwise Escape belongs to whatever has the keyboard
         self.picker.set_asked(is_running)
         if is_running:
             self._live.start()
@@ -485,16 +490,12 @@ class ChatPage(QWidget):
             return
         if running.ttft is not None:
             self.picker.set_answered()
-        self.transcript.show_live(
-            running.message.id,
-            running.rate.per_second(now),
-            running.ttft,
-            now - running.began,
-            self._what_it_waits_for(),
-            running.progress,
-        )
-        self.transcript.show_thinking(running.message.id, running.thinking(now))
-        self.transcript.show_answered_by(running.message.id, running.stream.answered_by)
+        if (view := self.transcript.reply(running.message.id)) is None:
+            return
+        rate, wait = running.rate.per_second(now), now - running.began
+        view.show_live(rate, running.ttft, wait, self._what_it_waits_for(), running.progress)
+        view.show_thinking(running.thinking(now))
+        view.show_answered_by(running.stream.answered_by)
 
     def _what_it_waits_for(self) -> str:
         if self.picker.is_loading:

@@ -13,9 +13,9 @@ from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.message_tree import MessageTree
 from ui.chat.storage.store import NEW_BESIDE, NEW_CHAT, ChatStore
+from ui.chat.storage.unsent import Unsent
 from ui.chat.tools.tool_box import ToolBox
 from ui.client.api import Api
-from ui.client.attachments import Attachment
 from ui.client.chat_records import Chat, ChatSettings, ChatSummary, Message, Role, Timings, title_of
 from ui.client.speeds import Speed, speed_of
 
@@ -111,9 +111,7 @@ class ChatSessions(QObject):
         self._tools: ToolBox | None = None
         # The instructions that new chats with a model begin with.
         self.instructions_for: Callable[[str | None], str] = lambda model: ""
-        # By chat what was written there and not sent, by message what was written in its place: as it is kept on disk.
-        self.drafts: dict[int, str] = {}
-        self.draft_files: dict[int, tuple[Attachment, ...]] = {}
+        self.unsent = Unsent(archive)
         self._shows_archive = False
         self._at_work: dict[int, ChatSession] = {}  # those that are in no pane
         self._list_timer = QTimer(self, singleShot=True, interval=LIST_PAUSE_MS)
@@ -262,22 +260,6 @@ class ChatSessions(QObject):
         """Bring back a chat that was deleted."""
         self._archive.write(lambda store: store.restore(chat_id))
         self._ask_for_list()
-
-    def keep_draft(self, chat_id: int, text: str) -> None:
-        """Keep what was written in a chat, or in place of a message, and not sent."""
-        self._archive.write(lambda store: store.save_draft(chat_id, text))
-
-    def read_drafts(self, then: Callable[[dict[int, str]], None]) -> None:
-        """Ask by chat, or message, for what was written and not sent."""
-        self._archive.ask(ChatStore.drafts, then, dict[int, str]())
-
-    def keep_draft_attachments(self, chat_id: int, files: tuple[Attachment, ...]) -> None:
-        """Keep the files that were attached in a chat and not sent."""
-        self._archive.write(lambda store: store.save_draft_attachments(chat_id, files))
-
-    def read_draft_attachments(self, then: Callable[[dict[int, tuple[Attachment, ...]]], None]) -> None:
-        """Ask by chat for the files that were attached and not sent."""
-        self._archive.ask(ChatStore.draft_attachments, then, dict[int, tuple[Attachment, ...]]())
 
     def use_tools(self, tools: ToolBox) -> None:
         """Offer the tools of this box in all chats."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QActionGroup, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
 from models.formatting.figures import count, parameters, percent
@@ -19,7 +20,7 @@ from ui.theme.layouts import against_reading
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import open_menu
+from ui.widgets.page_layout import add_choices, open_menu
 
 LONG_MS = 700  # a load that is over sooner needs no button to end it
 TOY_NOTE = tr(
@@ -38,8 +39,8 @@ class ModelPicker(Dressed, QWidget):
     unload_wanted = Signal(str)
     find_wanted = Signal()  # models that are not here yet
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._models: tuple[ModelChoice, ...] = ()
         self._state = ServerState()
         self._wanted: str | None = None
@@ -189,20 +190,18 @@ class ModelPicker(Dressed, QWidget):
     def fill_menu(self) -> None:
         """Offer the models there are. It is done when the menu opens: thousands take a while."""
         self.menu.clear()
-        group = QActionGroup(self.menu)
-        for model in self._models:
-            words = on_button(tr("{name}   (toy)", name=model.name) if model.is_toy else model.name)
-            figures = self.figure_of(model.name)
-            # A menu has what follows a tab in a column of its own.
-            action = QAction(f"{words}\t{on_button(figures)}" if figures else words, self.menu)
-            action.setCheckable(True)
-            action.setChecked(model.name == self.shown_model)
-            action.triggered.connect(lambda checked=False, name=model.name: self.chosen.emit(name))
-            group.addAction(action)
-            self.menu.addAction(action)
+        shown, choose = self.shown_model, self.chosen.emit
+        add_choices(
+            self.menu, ((self._in_menu(one), one.name == shown, partial(choose, one.name)) for one in self._models)
+        )
         if not self._models:
             self.menu.addAction(tr("No models yet")).setEnabled(False)
         self._add_deeds()
+
+    def _in_menu(self, model: ModelChoice) -> str:
+        words = on_button(tr("{name}   (toy)", name=model.name) if model.is_toy else model.name)
+        figures = self.figure_of(model.name)
+        return f"{words}\t{on_button(figures)}" if figures else words  # after a tab, in a column of its own
 
     def _add_deeds(self) -> None:
         """Offer what can be done with the model that is shown, and where there are more."""

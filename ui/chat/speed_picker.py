@@ -21,8 +21,8 @@ class SpeedPicker(Dressed, QToolButton):
 
     chosen = Signal(object)  # Speed
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.speed = Speed.AUTO
         self._no_spark = ""
         self.setProperty("kind", "speed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -20,8 +19,9 @@ from PySide6.QtWidgets import (
 from core.values.request import SamplingParams
 from models.formatting import figures
 from models.formatting.safe_text import one_line
+from ui.chat.chat_page import ChatPage
 from ui.client.chat_records import ChatSettings
-from ui.client.server_watch import ModelChoice
+from ui.client.server_watch import ServerWatch
 from ui.client.speeds import CHOICES, Speed
 from ui.language import tr
 from ui.theme.colours import Dressed
@@ -78,21 +78,16 @@ DIALS = (
 
 
 class TuningPanel(Dressed, QFrame):
-    """Edits the settings of one chat."""
+    """Edits the settings of the chat on one page."""
 
-    changed = Signal(object)  # ChatSettings
-    model_chosen = Signal(str)
-    speed_chosen = Signal(object)  # Speed
     close_wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, page: ChatPage, watch: ServerWatch) -> None:
+        super().__init__()
+        self._page, self._watch = page, watch
         self.setObjectName("panel")
         self.setFixedWidth(PANEL)
         self._settings = ChatSettings()
-        self._models: list[str] = []
-        self._cannot_call: frozenset[str] = frozenset()
-        self._loaded: str | None = None
         self.close_button = IconButton("close", tr("Close the panel"), size=16)
         self.close_button.clicked.connect(self.close_wanted)
         self.model, self.speed = ChoiceField(tr("Model of this chat")), ChoiceField(tr("Speed of this chat"))
@@ -101,8 +96,8 @@ class TuningPanel(Dressed, QFrame):
             field.setMinimumContentsLength(8)
         for choice in CHOICES:
             self.speed.addItem(choice.name, choice.speed)
-        self.model.activated.connect(lambda at: self.model_chosen.emit(self.model.itemData(at)))
-        self.speed.activated.connect(lambda at: self.speed_chosen.emit(Speed(self.speed.itemData(at))))
+        self.model.activated.connect(lambda at: self._page.choose_model(self.model.itemData(at)))
+        self.speed.activated.connect(lambda at: self._page.choose_speed(Speed(self.speed.itemData(at))))
         self.prompts = TextButton(tr("Kept instructions…"), tr("Kept instructions"))
         self.prompts.setToolTip(tr("Take instructions that you have kept, or keep these"))
         self.tools = TextButton(tr("MCP servers…"), tr("MCP servers"))
@@ -128,7 +123,10 @@ class TuningPanel(Dressed, QFrame):
         self.max_tokens.valueChanged.connect(lambda value: self._read())
         self.seed.valueChanged.connect(lambda value: self._read())
         self._lay_out()
-        self.show_settings(self._settings)
+        page.settings_shown.connect(self._show_settings)
+        watch.models_changed.connect(lambda models: self._show_model())
+        watch.state_changed.connect(lambda state: self._show_model())
+        self._show_settings(page.settings)
         self.dress()
 
     def _lay_out(self) -> None:
@@ -159,12 +157,17 @@ class TuningPanel(Dressed, QFrame):
         fill(form, _section(tr("Tools")), (self.tools, 0, Qt.AlignmentFlag.AlignLeft), self.no_tools, STRETCH)
         fill(QVBoxLayout(self), top, (ScrollColumn(body), 1), spacing=0, margins=0)
 
-    def show_settings(self, settings: ChatSettings) -> None:
-        """Show the settings of another chat."""
+    def follow(self, page: ChatPage) -> None:
+        """Edit the settings of another page's chat; what was typed a moment ago is for the one before."""
+        self.take_typed()
+        self._page.settings_shown.disconnect(self._show_settings)
+        self._page = page
+        page.settings_shown.connect(self._show_settings)
+        self._show_settings(page.settings)
+
+    def _show_settings(self, settings: ChatSettings) -> None:
         self._typing.stop()
         self._settings = settings
-        # Filling the fields must not look like the user's hand.
-        self.blockSignals(True)
         if self.prompt.toPlainText() != settings.system_prompt:
             self.prompt.setPlainText(settings.system_prompt)
         self._typing.stop()
@@ -176,23 +179,13 @@ class TuningPanel(Dressed, QFrame):
             field.blockSignals(True)
             field.setValue(-1 if shown is None else shown)
             field.blockSignals(False)
-        self.blockSignals(False)
         self._show_reset()
 
-    def set_models(self, models: Sequence[ModelChoice]) -> None:
-        """Offer other models."""
-        self._models = [model.name for model in models]
-        self._cannot_call = frozenset(model.name for model in models if not model.calls_tools)
-        self._show_model()
-
-    def set_loaded(self, model: str | None) -> None:
-        """A chat that asks for no model gets this one."""
-        self._loaded = model
-        self._show_model()
-
     def _show_model(self) -> None:
-        wanted = self._settings.model or self._loaded or ""
-        names = self._models if wanted in self._models or not wanted else [wanted, *self._models]
+        """Show the model that the chat asks for, or gets where it asks for none, among those that there are."""
+        wanted = self._settings.model or self._watch.state.model or ""
+        names = [model.name for model in self._watch.models]
+        names = names if wanted in names or not wanted else [wanted, *names]
         if names != [self.model.itemData(at) for at in range(self.model.count())]:
             self.model.clear()
             for name in names:
@@ -202,7 +195,7 @@ class TuningPanel(Dressed, QFrame):
         self.no_tools.setText(
             tr("{wanted} cannot call tools: its chat template has no place for them.", wanted=one_line(wanted))
         )
-        self.no_tools.setVisible(wanted in self._cannot_call)
+        self.no_tools.setVisible(not self._watch.calls_tools(wanted))
 
     def take_typed(self) -> None:
         """Take what was typed a moment ago without waiting longer."""
@@ -247,12 +240,12 @@ class TuningPanel(Dressed, QFrame):
         if settings != self._settings:
             self._settings = settings
             self._show_reset()
-            self.changed.emit(settings)
+            self._page.change_settings(settings)
 
     def _on_reset(self) -> None:
         defaults = self._defaults()
-        self.show_settings(defaults)
-        self.changed.emit(defaults)
+        self._show_settings(defaults)
+        self._page.change_settings(defaults)
 
     def _show_reset(self) -> None:
         self.reset.setEnabled(self._settings != self._defaults())

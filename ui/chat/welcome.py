@@ -41,9 +41,9 @@ class Welcome(Dressed, ScrollColumn):
     tried = Signal(str)
     models_wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         body = QWidget()
-        super().__init__(body, parent)
+        super().__init__(body)
         self.mark = QLabel()
         self.mark.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         title = QLabel(tr("What shall we try?"))

@@ -77,8 +77,8 @@ class Api(QObject):
     connected = Signal()
     gave_up = Signal(str)  # a sentence
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         # The application owns it: it must outlive every reply, also when Python collects this object in between.
         self._network = QNetworkAccessManager(QCoreApplication.instance())
         # Qt opens six connections at most: long answers of the library must not keep replies waiting.
@@ -150,12 +150,22 @@ class Api(QObject):
         done: Callable[[dict[str, Any]], object],
         failed: Callable[[str], object],
         told: Callable[[dict[str, Any]], object] = lambda error: None,
+        *,
+        timeout_ms: int = CALL_TIMEOUT_MS,
     ) -> None:
         """Ask any route; a GET and a DELETE have no body.
 
         ``failed`` takes a sentence. Before it ``told`` takes the error as the server sent it, where it sent one.
         """
-        self._call(path, body, done, failed, method=method, told=told)
+        if self._url is None:
+            QTimer.singleShot(0, self, lambda: failed(tr("The server is not running yet.")))
+            return
+        request = self._request(path)
+        request.setTransferTimeout(timeout_ms)
+        sent = QByteArray() if body is None else _encoded(body)
+        reply = self._network.sendCustomRequest(request, method.encode(), sent)
+        self._calls.add(reply)
+        reply.finished.connect(lambda: self._settle(reply, done, failed, told))
 
     def upload(
         self,
@@ -236,11 +246,13 @@ class Api(QObject):
 
     def models(self, done: Callable[[list[dict[str, Any]]], None], failed: Callable[[str], None]) -> None:
         """Ask for the models there are."""
-        self._call("/v1/models", None, lambda body: done(list(body.get("data") or [])), failed)
+        self.ask("GET", "/v1/models", None, lambda body: done(list(body.get("data") or [])), failed)
 
     def state(self, done: Callable[[ServerState], None], failed: Callable[[str], None]) -> None:
         """Ask where the server stands."""
-        self._call("/slipstream/state", None, lambda body: done(fitting(ServerState, body) or ServerState()), failed)
+        self.ask(
+            "GET", "/slipstream/state", None, lambda body: done(fitting(ServerState, body) or ServerState()), failed
+        )
 
     def load(
         self,
@@ -250,7 +262,7 @@ class Api(QObject):
         told: Callable[[dict[str, Any]], object] = lambda error: None,
     ) -> None:
         """Ask for another model; the state tells when it is ready. ``told`` is as in ``ask``."""
-        self._call("/slipstream/load", {"model": model}, lambda body: done(), failed, told=told)
+        self.ask("POST", "/slipstream/load", {"model": model}, lambda body: done(), failed, told)
 
     def cancel_load(self, done: Callable[[bool], object]) -> None:
         """Ask to end a load that goes on; the answer says whether there was one."""
@@ -258,11 +270,11 @@ class Api(QObject):
         def on_answer(body: dict[str, Any]) -> None:
             done(bool(body.get("cancelled")))
 
-        self._call("/slipstream/load", None, on_answer, lambda problem: None, method="DELETE")
+        self.ask("DELETE", "/slipstream/load", None, on_answer, lambda problem: None)
 
     def count_tokens(self, text: str, done: Callable[[int], None], failed: Callable[[str], None]) -> None:
         """Ask how many tokens ``text`` is for the model that is loaded."""
-        self._call("/tokenize", {"content": text}, lambda body: done(len(body.get("tokens") or ())), failed)
+        self.ask("POST", "/tokenize", {"content": text}, lambda body: done(len(body.get("tokens") or ())), failed)
 
     def embed(
         self, model: str, texts: list[str], done: Callable[[list[list[float]]], None], failed: Callable[[str], None]
@@ -277,7 +289,8 @@ class Api(QObject):
             else:
                 failed(tr("The server sent other vectors than those that were asked for."))
 
-        self._call("/v1/embeddings", {"model": model, "input": texts}, on_answer, failed, EMBED_TIMEOUT_MS)
+        body = {"model": model, "input": texts}
+        self.ask("POST", "/v1/embeddings", body, on_answer, failed, timeout_ms=EMBED_TIMEOUT_MS)
 
     def chat(self, body: dict[str, Any]) -> ReplyStream:
         """Start a streamed reply."""
@@ -315,27 +328,6 @@ class Api(QObject):
                 stream.fail(NOT_ANSWERING)
 
         QTimer.singleShot(NOTICED_MS, stream, give_up)
-
-    def _call(
-        self,
-        path: str,
-        body: dict[str, Any] | None,
-        done: Callable[[dict[str, Any]], object],
-        failed: Callable[[str], object],
-        timeout_ms: int = CALL_TIMEOUT_MS,
-        method: str = "",
-        told: Callable[[dict[str, Any]], object] = lambda error: None,
-    ) -> None:
-        if self._url is None:
-            QTimer.singleShot(0, self, lambda: failed(tr("The server is not running yet.")))
-            return
-        request = self._request(path)
-        request.setTransferTimeout(timeout_ms)
-        verb = method or ("GET" if body is None else "POST")
-        sent = QByteArray() if body is None else _encoded(body)
-        reply = self._network.sendCustomRequest(request, verb.encode(), sent)
-        self._calls.add(reply)
-        reply.finished.connect(lambda: self._settle(reply, done, failed, told))
 
     def _settle(
         self,

@@ -29,11 +29,10 @@ class PrivateServer(QObject):
         command: Sequence[str],
         environment: Mapping[str, str],
         folder: str,
-        parent: QObject | None = None,
         back_off_ms: Sequence[int] = BACK_OFF_MS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._command, self._back_off_ms, self._clock = list(command), back_off_ms, clock
         self._failures = 0
         self._began = 0.0

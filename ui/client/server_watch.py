@@ -85,6 +85,11 @@ class ServerWatch(QObject):
         asked = self._asked_models = object()
         self._api.models(partial(self._on_models, asked), lambda problem: None)
 
+    def calls_tools(self, model: str | None) -> bool:
+        """Return False where it is known that a model cannot call tools; None is the one that is loaded."""
+        name = model or self.state.model
+        return all(one.calls_tools for one in self.models if one.name == name)
+
     def load(self, model: str, began: Callable[[], object] = lambda: None) -> None:
         """Ask for another model, or for the same one with what was set for it since."""
 

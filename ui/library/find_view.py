@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QActionGroup, QShowEvent
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from models.download.progress import DownloadPhase
@@ -34,7 +34,7 @@ from ui.theme.layouts import against_reading, fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.fields import SearchField
-from ui.widgets.page_layout import announce
+from ui.widgets.page_layout import add_choices, announce
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 from ui.widgets.two_panes import TwoPanes
@@ -233,14 +233,8 @@ class FindView(Dressed, QWidget):
 
     def _order_menu(self) -> QMenu:
         menu = QMenu(self)
-        group = QActionGroup(menu)
-        for order, words in ORDERS.items():
-            action = QAction(words, menu)
-            action.setCheckable(True)
-            action.setChecked(order == self._order)
-            action.triggered.connect(lambda checked=False, order=order: self._on_order(order))
-            group.addAction(action)
-            menu.addAction(action)
+        orders = ((words, order == self._order, partial(self._on_order, order)) for order, words in ORDERS.items())
+        add_choices(menu, orders)
         return menu
 
     def _on_order(self, order: str) -> None:

@@ -37,7 +37,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
-from ui.widgets.page_layout import ThinProgressBar, announce, file_dialog, style_as
+from ui.widgets.page_layout import ThinProgressBar, announce, file_dialog, plain_label, style_as
 
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
 WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
@@ -69,7 +69,8 @@ class FirstStart(QFrame):
         self._link = link
         self._awaited: tuple[str, str] | None = None  # what is used as soon as it is there
         self._is_measured = False
-        self.machine, self.speed, self.note = QLabel(), QLabel(), QLabel()
+        self.machine = plain_label(tone="strong")
+        self.speed, self.note = plain_label(tone="caption"), plain_label(tone="caption")
         self.others = NoteCard(CALM, tr("Use them"))
         self._place: FolderPlace | None = None  # of another program
         self.close_button = IconButton("close", tr("Close this card"), size=16)
@@ -92,12 +93,6 @@ class FirstStart(QFrame):
     def _lay_out(self) -> None:
         head = QLabel(tr("Your machine"))
         head.setProperty("tone", "section")
-        self.machine.setProperty("tone", "strong")
-        for label in (self.speed, self.note):
-            label.setProperty("tone", "caption")
-        for label in (self.machine, self.speed, self.note):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
         top = fill(QHBoxLayout(), (head, 1), self.close_button)
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._row.setSpacing(Space.S)
@@ -235,18 +230,8 @@ class OfferedModel(QFrame):
         self.row: SuggestedRow | None = None
         self._download: Download | None = None
         self._act: Callable[[], object] = lambda: None
-        self.kind, self.title, self.line = QLabel(_TITLES[choice]), QLabel(), QLabel()
-        self.speed, self.state = QLabel(), QLabel()
-        for label, tone in (
-            (self.kind, "section"),
-            (self.title, "strong"),
-            (self.line, "caption"),
-            (self.speed, "muted"),
-            (self.state, "caption"),
-        ):
-            label.setProperty("tone", tone)
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.kind, self.title = plain_label(_TITLES[choice], "section"), plain_label(tone="strong")
+        self.line, self.speed, self.state = plain_label(tone="caption"), plain_label(), plain_label(tone="caption")
         self.bar = ThinProgressBar()
         self.button = QPushButton()
         self.button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)

@@ -30,8 +30,7 @@ class MachineCard(QWidget):
         self._is_measuring = self._was_stopped = False
         title = QLabel(tr("On this machine"))
         title.setProperty("tone", "section")
-        self.sentence, self.facts = plain_label(), FactsGrid()
-        self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.sentence, self.facts = plain_label(can_select=True), FactsGrid()
         self.measure, self.problem = QPushButton(MEASURE), ProblemLabel()
         self.measure.setToolTip(
             tr("How fast memory and processor are, in about ten seconds: speeds are predicted from it")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtCore import QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
@@ -20,7 +20,7 @@ from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import WARNING, NoteCard
-from ui.widgets.page_layout import ScrollColumn, ask_first, style_as
+from ui.widgets.page_layout import ScrollColumn, ask_first, plain_label, style_as
 
 TOY_NOTE = tr("A toy that comes with Slipstream, to try everything with. It is wrong about most things.")
 AGAIN, ON_ITS_WAY = tr("Download again"), tr("Show in downloads")
@@ -41,13 +41,9 @@ class ModelDetailsPane(ScrollColumn):
         super().__init__(QWidget())
         self.row: ModelRow | None = None
         self._downloads: tuple[Download, ...] = link.downloads
-        self.title, self.name, self.note = QLabel(), QLabel(), QLabel()
-        self.title.setProperty("tone", "title")
-        self.name.setProperty("tone", "caption")
-        for label in (self.title, self.name, self.note):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.title, self.name, self.note = (
+            plain_label(tone=tone, can_select=True) for tone in ("title", "caption", "")
+        )
         self.use = QPushButton(tr("Use"))
         self.use.setProperty("kind", "primary")
         self.use.setToolTip(tr("Load this model and chat with it"))

@@ -101,7 +101,7 @@ class ModelsView(QWidget):
         self._link.gave_up.connect(lambda sentence: self._on_trouble(Trouble(sentence)))
         self.filter.textChanged.connect(lambda text: self._fill())
         self.import_button.clicked.connect(self._choose_folder)
-        self.list.chosen.connect(self._on_chosen)
+        self.list.chosen.connect(self._show_details)
         self.list.opened.connect(self._on_opened)
         self.panes.left.connect(lambda: self.list.choose(None))
         self.details.use_wanted.connect(self.use_wanted)
@@ -265,9 +265,6 @@ class ModelsView(QWidget):
         return known
 
     # What the user does.
-
-    def _on_chosen(self, name: str) -> None:
-        self._show_details(name)
 
     def _on_opened(self, name: str) -> None:
         self._show_details(name)

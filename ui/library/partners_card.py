@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.safe_text import lines, one_line
@@ -17,7 +18,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import ThinProgressBar, announce, style_as
+from ui.widgets.page_layout import ThinProgressBar, add_choices, announce, plain_label, style_as
 
 MOST_REFUSED = 4
 MOST_TESTED = 3
@@ -55,7 +56,9 @@ class PartnersCard(QWidget):
         self.shown: Partners | None = None
         title = QLabel(tr("Drafts for it"))
         title.setProperty("tone", "section")
-        self.why, self.refused, self.result = _words(), _words("muted"), _words()
+        self.why, self.refused, self.result, self.stage = (
+            plain_label(tone=tone, can_select=True) for tone in ("", "muted", "", "caption")
+        )
         self.facts = FactsGrid()
         self.choice, self.test = QPushButton(tr("Automatic")), QPushButton(tr("Test this pair"))
         self.choice.setToolTip(WHO)
@@ -65,7 +68,6 @@ class PartnersCard(QWidget):
         self.wait.button.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
         self._waits_for = ""
         self.bar = ThinProgressBar(tr("Test of the pair"))
-        self.stage = _words("caption")
         self.offers = QVBoxLayout()
         self._offered: list[QWidget] = []
         self._lay_out(title)
@@ -159,16 +161,12 @@ class PartnersCard(QWidget):
         self.choice.setToolTip(WHO_BY_SETTINGS if is_set else WHO)
         self.choice.setAccessibleName(tr("Who drafts: {now}", now=now))
         menu = QMenu(self)
-        group = QActionGroup(menu)
-        ways = [(tr("Automatic"), Choosing.AUTOMATIC, ""), (tr("None"), Choosing.NONE, "")]
-        for words, way, partner in [*ways, *((one.name, Choosing.NAMED, one.name) for one in usable)]:
-            action = QAction(on_button(words), menu)
-            action.setCheckable(True)
-            is_now = way is found.choosing and (way is not Choosing.NAMED or partner == found.used)
-            action.setChecked(is_now)
-            action.triggered.connect(lambda checked=False, way=way, partner=partner: self.choose(way, partner))
-            group.addAction(action)
-            menu.addAction(action)
+        ways = [(tr("Automatic"), found.choosing is Choosing.AUTOMATIC, partial(self.choose, Choosing.AUTOMATIC))]
+        ways.append((tr("None"), found.choosing is Choosing.NONE, partial(self.choose, Choosing.NONE)))
+        for name in (one.name for one in usable):
+            is_used = found.choosing is Choosing.NAMED and name == found.used
+            ways.append((on_button(name), is_used, partial(self.choose, Choosing.NAMED, name)))
+        add_choices(menu, ways)
         before = self.choice.menu()
         self.choice.setMenu(menu)
         if before is not None:
@@ -189,7 +187,7 @@ class PartnersCard(QWidget):
         self._clear_offers(trouble.sentence)
 
     def _add_offer(self, offer: OfferRow) -> None:
-        words, button = _words(), QPushButton(tr("Download"))
+        words, button = plain_label(tone="", can_select=True), QPushButton(tr("Download"))
         words.setText(one_line(offer_line(offer)))
         button.clicked.connect(lambda: self._download(offer, button))
         holder = QWidget()
@@ -207,9 +205,7 @@ class PartnersCard(QWidget):
 
     def _add_note(self, text: str) -> None:
         if text:
-            note = _words("muted")
-            note.setText(text)
-            self._offer(note)
+            self._offer(plain_label(text, can_select=True))
 
     def _clear_offers(self, note: str = "") -> None:
         self._link.forget(self._asked_offers)
@@ -304,15 +300,6 @@ class PartnersCard(QWidget):
         words = self._results.get(self._name, "")
         self.result.setText(lines(words))
         self.result.setVisible(bool(words) and not is_own)
-
-
-def _words(tone: str = "") -> QLabel:
-    label = QLabel()
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    label.setProperty("tone", tone)
-    return label
 
 
 def _partner_line(partner: PartnerRow) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from models.download.progress import DownloadPhase
 from models.estimate.fit.summary import FitVerdict
@@ -54,13 +54,8 @@ class RepositoryPane(QWidget):
         self._recommended, self._first_key, self._waits = "", "", False
         self._downloads: tuple[Download, ...] = ()
         self._address = ""
-        self.title, self.line, self.note = QLabel(), QLabel(), QLabel()
-        self.title.setProperty("tone", "title")
-        self.line.setProperty("tone", "caption")
-        for label in (self.title, self.line, self.note):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-        self.recommendation = plain_label(tone="")
+        self.title, self.line = plain_label(tone="title"), plain_label(tone="caption")
+        self.note, self.recommendation = plain_label(tone=""), plain_label(tone="")
         self.page_button = TextButton(tr("Open its page"))
         self.page_button.clicked.connect(self._on_page)
         self.list = RowList(tr("Quantisations"))

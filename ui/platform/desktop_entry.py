@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from models.files.disk import write_whole
 from models.formatting.program import PROGRAM_FOLDER
 from models.formatting.system_error import system_reason
 from ui.language import in_all, tr
@@ -162,10 +163,7 @@ def _starts(file: Path, launcher: Path) -> bool:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.new")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
+        write_whole(path, text)
     except OSError as error:
         reason = system_reason(error)
         raise EntryRefused(tr("{path} cannot be written: {strerror}.", path=path, strerror=reason)) from error

@@ -23,8 +23,8 @@ class SingleInstance(QObject):
 
     asked = Signal(str)  # another start wants to see the window, and this file in it, "" for none
 
-    def __init__(self, folder: Path, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._name = str(folder / "desktop.socket")
         if len(os.fsencode(self._name)) > LONGEST_PATH:
             # Among the temporary files, where another user could take the name first, and be asked instead.

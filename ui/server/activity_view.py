@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QTimer
+from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton
 
 from models.formatting.figures import duration, rate, size
@@ -82,8 +83,9 @@ class ActivityView(Dressed, PageColumn):
         self._look_at_log()
         self._timer.start()
 
-    def leave(self) -> None:
-        """Nobody sees it."""
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Let it be."""
+        super().hideEvent(event)
         self._timer.stop()
 
     def show_state(self, found: dict[str, Any]) -> None:

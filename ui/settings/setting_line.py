@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QIcon, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.safe_text import one_line
@@ -13,6 +13,7 @@ from ui.theme.layouts import against_reading, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import CheckField, ChoiceField
+from ui.widgets.page_layout import plain_label
 
 BESIDE = 420  # narrower than this the control stands below its words
 LETTERS = 17  # of a choice that can be read whole
@@ -24,11 +25,7 @@ class SettingLine(QWidget):
     def __init__(self, name: str, help: str, control: QWidget | None = None) -> None:
         super().__init__()
         self.control = control
-        self.name, self.help = QLabel(name), QLabel(help)
-        self.help.setProperty("tone", "caption")
-        for label in (self.name, self.help):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.name, self.help = plain_label(name, ""), plain_label(help, "caption")
         words = fill(QVBoxLayout(), self.name, self.help, spacing=2)
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         fill(self._row, (words, 1), spacing=Space.XL, margins=(0, Space.S, 0, Space.S))
@@ -69,8 +66,8 @@ class SettingLine(QWidget):
 class SettingSection(QWidget):
     """Settings that belong together, below their title."""
 
-    def __init__(self, title: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str) -> None:
+        super().__init__()
         self._title = title
         self.lines: list[SettingLine] = []
         head = QLabel(title)
@@ -100,17 +97,13 @@ class SettingSection(QWidget):
         return has_any
 
 
-def choice(
-    choices: Sequence[tuple[str, str]], chosen: str, choose: Callable[[str], object], icons: Sequence[QIcon] = ()
-) -> ChoiceField:
+def choice(choices: Sequence[tuple[str, str]], chosen: str, choose: Callable[[str], object]) -> ChoiceField:
     """Return a field to choose one of (value, words); where ``chosen`` is none of them it is one more."""
     field = ChoiceField("")
     field.setSizeAdjustPolicy(ChoiceField.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     field.setMinimumContentsLength(LETTERS)
-    for at, (value, words) in enumerate(choices):
+    for value, words in choices:
         field.addItem(words, value)
-        if icons:
-            field.setItemIcon(at, icons[at])
     if field.findData(chosen) < 0:
         field.addItem(one_line(chosen), chosen)
     field.setCurrentIndex(field.findData(chosen))

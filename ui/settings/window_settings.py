@@ -14,6 +14,7 @@ from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.text_size import USUAL, read_percent
 from ui.theme.tokens import ACCENTS, USUAL_ACCENT
 
+TINT = "tintDrafts"  # the switch that tints drafted words
 _ENGINE = "engine/"
 _FIGURES = "figures"
 
@@ -29,6 +30,10 @@ class WindowSettings(QObject):
         self._file = QSettings(str(file), QSettings.Format.IniFormat)
         # What the private server was started with last.
         self.engine_in_use = self.engine_arguments
+
+    def beside(self, name: str) -> Path:
+        """Return the path of another file in the folder of this one."""
+        return Path(self._file.fileName()).with_name(name)
 
     def value(self, name: str) -> object:
         """Return what is kept under a name, None where nothing is."""
@@ -65,6 +70,11 @@ class WindowSettings(QObject):
 
     # Looks.
 
+    def change_looks(self, appearance: Appearance, name: str, value: object) -> None:
+        """Keep the theme, the accent or the size of text, and let the app look like it."""
+        self.keep(name, value)
+        self.dress(appearance)
+
     def dress(self, appearance: Appearance) -> None:
         """Let the app look as it was set."""
         theme = str(self._file.value("theme", ThemeChoice.SYSTEM.value))
@@ -98,7 +108,7 @@ class WindowSettings(QObject):
 
     def forget(self) -> None:
         """Forget everything that was set; what follows from use, as the window's place, stays."""
-        for name in ("theme", "accent", "textSize", "language", "tintDrafts", "notices", "keepsRunning"):
+        for name in ("theme", "accent", "textSize", "language", TINT, "notices", "keepsRunning"):
             self._file.remove(name)
             self.changed.emit(name)
         self.forget_engine()

@@ -33,8 +33,8 @@ class LinePlot(Dressed, QWidget):
     The axes are a picture that is kept. The line moves by whole pixels, and between two moves only its end is painted.
     """
 
-    def __init__(self, name: str, unit: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, unit: str) -> None:
+        super().__init__()
         self._unit = unit
         self._times: Sequence[float] = ()
         self._values: Sequence[float] = ()

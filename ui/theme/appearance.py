@@ -35,10 +35,8 @@ class Appearance(QObject):
 
     changed = Signal(object)  # Palette
 
-    def __init__(
-        self, application: QApplication, choice: ThemeChoice = ThemeChoice.SYSTEM, parent: QObject | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, application: QApplication, choice: ThemeChoice = ThemeChoice.SYSTEM) -> None:
+        super().__init__()
         self._application = application
         self._choice = choice
         self._family = _family(QFontDatabase.SystemFont.GeneralFont, _FAMILIES)
@@ -57,18 +55,13 @@ class Appearance(QObject):
         """What the user wants."""
         return self._choice
 
-    def choose(self, choice: ThemeChoice) -> None:
-        """Follow another wish."""
-        self._choice = choice
-        self._apply()
-
     @property
     def accent(self) -> str:
         """The name of the accent."""
         return self._accent
 
     def wear(self, choice: ThemeChoice, accent: str, percent: int) -> None:
-        """Follow another wish in all of it at once; ``accent`` is one of ``ACCENTS``."""
+        """Follow another wish; ``accent`` is one of ``ACCENTS``, and text is ``percent`` of the design's sizes."""
         self._choice, self._accent, self._percent = choice, accent, percent
         self._apply()
 
@@ -76,11 +69,6 @@ class Appearance(QObject):
     def percent(self) -> int:
         """How large text is, in percent of the design's sizes."""
         return self._percent
-
-    def resize_text(self, percent: int) -> None:
-        """Show text in another size."""
-        self._percent = percent
-        self._apply()
 
     @property
     def palette(self) -> Palette:

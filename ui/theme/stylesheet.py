@@ -13,7 +13,6 @@ _SHEET = Template("""
 QToolTip { background: $raised; color: $text; border: 1px solid $border; padding: 5px 8px; font-size: ${caption}px; }
 
 #rail { background: $sidebar; border-$end: 1px solid $border; }
-#libraryPage { background: $canvas; }
 #detailsSide { background: $panel; }
 #judgeCard { background: $canvas; border-top: 1px solid $border; }
 #page, #scroll, #scrollBody { background: $canvas; border: 0; }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QPushButton
 
 from ui.language import tr
@@ -26,8 +26,7 @@ class Banner(Dressed, QFrame):
         super().__init__()
         self.setObjectName("banner")
         self._tone = "plain"
-        self._icon, self._text = QLabel(), plain_label(tone="")
-        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._icon, self._text = QLabel(), plain_label(tone="", can_select=True)
         self.action = QPushButton()
         self._act: Callable[[], object] = lambda: None
         self.action.clicked.connect(self._on_action)

@@ -7,7 +7,7 @@ import unicodedata
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption
 
 from models.formatting.safe_text import lines, one_line
 
@@ -15,10 +15,8 @@ from models.formatting.safe_text import lines, one_line
 class ElidedLabel(QLabel):
     """Plain text on one line, as wide as it is allowed to be; ``mode`` says where it is cut."""
 
-    def __init__(
-        self, text: str = "", parent: QWidget | None = None, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight
-    ) -> None:
-        super().__init__(one_line(text), parent)
+    def __init__(self, text: str = "", mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
+        super().__init__(one_line(text))
         self._mode = mode
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)

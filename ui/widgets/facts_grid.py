@@ -22,8 +22,8 @@ class FactsGrid(QWidget):
     A value that is too long is cut, and whole in its tip.
     """
 
-    def __init__(self, parent: QWidget | None = None, *, can_halve: bool = False) -> None:
-        super().__init__(parent)
+    def __init__(self, *, can_halve: bool = False) -> None:
+        super().__init__()
         self._can_halve, self._n_rows = can_halve, 0
         self._pairs: list[tuple[ElidedLabel, ElidedLabel]] = []
         self._grid = QGridLayout(self)

@@ -173,8 +173,8 @@ _SHOWN_CHOICES = 12
 class ChoiceField(QComboBox):
     """Looks like the text fields, with an arrow at its end."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.setAccessibleName(name)
         # On Linux the name that a screen reader is given is what is chosen.
         self.setAccessibleDescription(name)
@@ -319,8 +319,8 @@ class Eye(IconButton):
 class CopyLine(QWidget):
     """Shows ``name`` as text that can be selected, with a button that copies it; a secret is hidden until asked for."""
 
-    def __init__(self, name: str, parent: QWidget | None = None, *, is_secret: bool = False) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, *, is_secret: bool = False) -> None:
+        super().__init__()
         self.field = QLineEdit(readOnly=True)
         self.field.setAccessibleName(name)
         self.copy = IconButton("copy", tr("Copy the {lower}", lower=name.lower()), size=16)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout
 
 from ui.theme.tokens import Space
-from ui.widgets.page_layout import announce
+from ui.widgets.page_layout import announce, plain_label
 
 CALM, WARNING = "calmNote", "warningNote"
 
@@ -17,10 +17,7 @@ class NoteCard(QFrame):
     def __init__(self, kind: str, button: str = "") -> None:
         super().__init__()
         self.setObjectName(kind)
-        self.words, self.button = QLabel(), QPushButton(button)
-        self.words.setWordWrap(True)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
-        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.words, self.button = plain_label(tone="", can_select=True), QPushButton(button)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.M, Space.S + 2, Space.M, Space.S + 2)
         column.setSpacing(Space.S)

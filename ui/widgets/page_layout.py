@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from PySide6.QtCore import QDir, QEvent, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
+    QAction,
+    QActionGroup,
     QFont,
     QFontMetrics,
     QKeySequence,
@@ -29,17 +32,20 @@ from PySide6.QtWidgets import (
     QProgressBar,
     QPushButton,
     QScrollArea,
+    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
 
 from ui.language import tr
+from ui.theme.colours import Dressed
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
 
 TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
 _PREPARE_MS = 50
+_View = TypeVar("_View", bound=QWidget)
 
 
 class PageTabs(QFrame):
@@ -126,8 +132,8 @@ def widest_of(widths: Sequence[int], room: int) -> int:
 class ScrollColumn(QScrollArea):
     """Shows what may be higher than its room: it scrolls up and down only. The keyboard is for what is in it."""
 
-    def __init__(self, body: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, body: QWidget) -> None:
+        super().__init__()
         self.body = body
         self.setObjectName("scroll")
         body.setObjectName("scrollBody")
@@ -157,19 +163,67 @@ class ScrollColumn(QScrollArea):
         return max(Space.XL, (self.width() - width) // 2)
 
 
-class PrepareTimer(QTimer):
-    """Once started, makes the views of a page one by one, each in a moment of its own; those that are made stay."""
+class TabPage(Dressed, QWidget):
+    """Views behind tabs, one at a time; it has the keyboard where the one that is shown has it.
 
-    def __init__(self, page: QWidget, *makers: Callable[[], object]) -> None:
-        super().__init__(page, interval=_PREPARE_MS)
-        self._left = list(makers)
-        self.timeout.connect(self._make_next)
+    Each view is made when it is first wanted, or by ``prepare`` while nothing else happens: all at once would hold up
+    the window.
+    """
+
+    def __init__(self, views: Mapping[str, Callable[[], QWidget]]) -> None:
+        """``views`` returns the view of each tab, which is made at the first call and ``placed``."""
+        super().__init__()
+        self.setObjectName("page")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._views, self._unprepared = views, list(views.values())
+        self.top = PageTabs(tuple(views), self)
+        self.top.chosen.connect(self.show_tab)
+        self.tabs = self.top.tabs
+        self.stack = QStackedWidget()
+        self._prepare = QTimer(self, interval=_PREPARE_MS)
+        self._prepare.timeout.connect(self._make_next)
+        fill(QVBoxLayout(self), self.top, (self.stack, 1), spacing=0, margins=0)
+        self.dress()
+
+    @property
+    def shown(self) -> QWidget:
+        """The view that is shown."""
+        return next(view() for name, view in self._views.items() if self.tabs[name].isChecked())
+
+    def placed(self, name: str, view: _View) -> _View:
+        """Return a new view, at its place behind the tab of this name."""
+        view.setAccessibleName(name)
+        self.stack.addWidget(view)
+        return view
+
+    def prepare(self) -> None:
+        """Make the views one by one, each in a moment of its own."""
+        self._prepare.start()
 
     def _make_next(self) -> None:
-        if self._left:
-            self._left.pop(0)()
-        if not self._left:
-            self.stop()
+        if self._unprepared:
+            self._unprepared.pop(0)()
+        if not self._unprepared:
+            self._prepare.stop()
+
+    def show_tab(self, name: str) -> None:
+        """Show one of the views, and give it the keyboard."""
+        self.tabs[name].setChecked(True)
+        self._show()
+        self.setFocus()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make what is seen now."""
+        super().showEvent(event)
+        self._show()
+
+    def _show(self) -> None:
+        self.stack.setCurrentWidget(self.shown)
+        self.setFocusProxy(self.shown)
+
+    def dress(self) -> None:
+        """Leave room for the names of the tabs."""
+        self.top.fit()
 
 
 class PageColumn(ScrollColumn):
@@ -178,8 +232,8 @@ class PageColumn(ScrollColumn):
     ``width`` is that of the column, in pixels at the usual size of text, as far as there is room.
     """
 
-    def __init__(self, parent: QWidget | None = None, width: int = COLUMN) -> None:
-        super().__init__(QWidget(), parent)
+    def __init__(self, width: int = COLUMN) -> None:
+        super().__init__(QWidget())
         self._width = width
         self.column = QVBoxLayout(self.body)
         self.column.setSpacing(Space.XL)
@@ -194,10 +248,6 @@ class PageColumn(ScrollColumn):
             section.addWidget(plain_label(note))
         self.column.insertLayout(self.column.count() - 1, section)
         return section
-
-    def focus_view(self) -> None:
-        """Take the keyboard: keys scroll, and Tab goes to the first thing that can be done."""
-        self.setFocus()
 
     @property
     def side(self) -> int:
@@ -278,12 +328,14 @@ def choose_folder(parent: QWidget, title: str, chosen: Callable[[str], object]) 
     dialog.open()
 
 
-def plain_label(text: str = "", tone: str = "muted") -> QLabel:
-    """Return a label of plain text that takes as many lines as it needs."""
+def plain_label(text: str = "", tone: str = "muted", *, can_select: bool = False) -> QLabel:
+    """Return a label of plain text that takes as many lines as it needs; ``can_select``: for the mouse, to copy it."""
     label = QLabel(text)
     label.setProperty("tone", tone)
     label.setWordWrap(True)
     label.setTextFormat(Qt.TextFormat.PlainText)
+    if can_select:
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
 
 
@@ -314,6 +366,17 @@ def offer_ways(ways: Iterable[Way], button: QWidget, parent: QWidget, nothing: s
     if menu.isEmpty() and nothing:
         menu.addAction(nothing).setEnabled(False)
     open_menu(menu, button)
+
+
+def add_choices(menu: QMenu, choices: Iterable[tuple[str, bool, Callable[[], object]]]) -> None:
+    """Add to a menu what one of is chosen: the words of each, whether it is the one, and what chooses it."""
+    group = QActionGroup(menu)
+    for words, is_chosen, choose in choices:
+        action = group.addAction(QAction(words, menu))
+        action.setCheckable(True)
+        action.setChecked(is_chosen)
+        action.triggered.connect(lambda checked=False, choose=choose: choose())
+        menu.addAction(action)
 
 
 def announce(widget: QWidget, words: str) -> None:

@@ -12,7 +12,7 @@ from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
-from ui.widgets.page_layout import announce
+from ui.widgets.page_layout import announce, plain_label
 
 WIDTH = 440
 ICON = 36
@@ -25,11 +25,7 @@ class StatePane(Dressed, QWidget):
         super().__init__()
         self._icon_name, self._colour = "stream", "muted"
         self._act: Callable[[], object] = lambda: None
-        self._icon, self.title, self.text = QLabel(), QLabel(), QLabel()
-        self.title.setProperty("tone", "title")
-        self.text.setProperty("tone", "muted")
-        self.text.setTextFormat(Qt.TextFormat.PlainText)
-        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._icon, self.title, self.text = QLabel(), plain_label(tone="title"), plain_label(can_select=True)
         self.bar = QProgressBar()
         self.bar.setAccessibleName(tr("In progress"))
         self.bar.setRange(0, 0)
@@ -42,7 +38,6 @@ class StatePane(Dressed, QWidget):
         words = fill(QVBoxLayout(middle), spacing=Space.S, margins=0)
         for label in (self._icon, self.title, self.text):
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-            label.setWordWrap(label is not self._icon)
             words.addWidget(label)
         row = fill(QHBoxLayout(), (STRETCH, 1), (middle, 100), (STRETCH, 1))
         column = fill(QVBoxLayout(self), (STRETCH, 2), row, margins=Space.XL)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QWidget
 
 from ui.chat.chat_page import ChatPage
 from ui.chat.chat_sessions import ChatSessions, OpenChat
+from ui.settings.window_settings import WindowSettings
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 
@@ -22,10 +23,11 @@ class ChatPanes(QWidget):
 
     used_changed = Signal()  # the other page is used now
 
-    def __init__(self, desk: ChatSessions, make: Callable[[OpenChat], ChatPage], parent: QWidget | None = None) -> None:
+    def __init__(self, desk: ChatSessions, make: Callable[[OpenChat], ChatPage]) -> None:
         """``make`` returns a page for a pane, connected; the second is made when it is first wanted."""
-        super().__init__(parent)
-        self._desk, self._make, self._is_two = desk, make, False
+        super().__init__()
+        self._desk, self._make = desk, make
+        self.is_two = False  # two chats are open, shown both or in turns
         self.pages = [make(desk.panes[0])]
         self._line = QFrame()
         self._line.setObjectName("paneLine")
@@ -33,6 +35,7 @@ class ChatPanes(QWidget):
         self._line.hide()
         self._row = fill(QHBoxLayout(self), (self.pages[0], 1), self._line, spacing=0, margins=0)
         self._used = self.pages[0]
+        self.setFocusProxy(self._used)
         desk.current_changed.connect(lambda session: self._show())
         QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]  # no widget without
 
@@ -41,10 +44,21 @@ class ChatPanes(QWidget):
         """The page that is used."""
         return next(page for page in self.pages if page.pane is self._desk.active)
 
-    @property
-    def is_two(self) -> bool:
-        """Whether two chats are open, shown both or in turns."""
-        return self._is_two
+    def restore(self, kept: WindowSettings) -> None:
+        """Open the chats of the last time."""
+        chat = str(kept.value("chat"))
+        if chat.isascii() and chat.isdigit() and int(chat):
+            self._desk.open(int(chat))
+        beside = str(kept.value("chatBeside"))
+        if beside.isascii() and beside.isdigit():
+            self.open_beside(int(beside) or None)
+            self._desk.activate(self.pages[0].pane)
+
+    def keep(self, kept: WindowSettings) -> None:
+        """Keep which chats are open for the next time; one that has not begun is 0."""
+        first, *others = [0 if pane.current.is_new else pane.current.chat.id for pane in self._desk.panes]
+        kept.keep("chat", first)
+        kept.keep("chatBeside", others[0] if self.is_two else "")
 
     def open_beside(self, chat_id: int | None) -> None:
         """Open a chat in the other pane, or an empty one, and use it."""
@@ -55,7 +69,7 @@ class ChatPanes(QWidget):
                 one.other_wanted.connect(self.switch)
             self.pages.append(page)
             self._row.addWidget(page, 1)
-        was_two, self._is_two = self._is_two, True
+        was_two, self.is_two = self.is_two, True
         if chat_id is not None and self._desk.is_open(chat_id):
             self._desk.open(chat_id)
         else:
@@ -73,9 +87,9 @@ class ChatPanes(QWidget):
 
     def close_beside(self) -> None:
         """Go back to one chat; a reply in the other goes on."""
-        if not self._is_two:
+        if not self.is_two:
             return
-        self._is_two = False
+        self.is_two = False
         left, right = self.pages
         right.keep_draft()
         self._desk.activate(left.pane)
@@ -85,7 +99,7 @@ class ChatPanes(QWidget):
 
     def switch(self) -> None:
         """Use the other one of two chats."""
-        if self._is_two:
+        if self.is_two:
             other = next(page for page in self.pages if page is not self.page)
             self._desk.activate(other.pane)
             other.composer.setFocus()
@@ -105,16 +119,17 @@ class ChatPanes(QWidget):
         is_narrow = self.window().width() < WINDOW or self.width() < 2 * scaled(LEAST)
         for page in self.pages:
             is_used = page is self.page
-            page.setVisible(is_used if is_narrow or not self._is_two else True)
-            page.other_button.setVisible(self._is_two and is_narrow)
-            page.keep_foot(self._is_two and not is_narrow)
-        self._line.setVisible(self._is_two and not is_narrow)
+            page.setVisible(is_used if is_narrow or not self.is_two else True)
+            page.other_button.setVisible(self.is_two and is_narrow)
+            page.keep_foot(self.is_two and not is_narrow)
+        self._line.setVisible(self.is_two and not is_narrow)
+        self.setFocusProxy(self.page)
         if self._used is not self.page:
             self._used = self.page
             self.used_changed.emit()
 
     def _on_focus(self, old: QWidget | None, new: QWidget | None) -> None:
-        if new is None or not self._is_two:
+        if new is None or not self.is_two:
             return
         for page in self.pages:
             if page.isAncestorOf(new):

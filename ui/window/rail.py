@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QColor, QKeySequence, QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QStyle, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QStyle, QVBoxLayout
 
 from ui.language import tr
 from ui.theme.colours import Dressed, colours
@@ -42,8 +42,8 @@ class NavigationRail(Dressed, QFrame):
 
     chosen = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("rail")
         self.buttons = {page: _PageButton(page, _tip(page)) for page in PAGES}
         column = fill(QVBoxLayout(self), spacing=Space.XS, margins=Space.S)

@@ -6,21 +6,22 @@ from PySide6.QtWidgets import QSplitter, QWidget
 
 from ui.chat.history.history_panel import HistoryPanel
 from ui.chat.tuning_panel import TuningPanel
+from ui.settings.window_settings import WindowSettings
 from ui.theme.appearance import Appearance
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LINE, NARROW
+from ui.theme.tokens import LINE, NARROW, SIDEBAR
 
 
 class Sides(QSplitter):
     """Shows and hides the sides. A narrow window shows the chat first; both sides stay one key away.
 
     One that is wider has room for both beside the chat unless text is large: then the settings take the place of the
-    list. ``wants_history``: the list of chats is to be seen where there is room.
+    list.
     """
 
     def __init__(self, history: HistoryPanel, chats: QWidget, tuning: TuningPanel, appearance: Appearance) -> None:
         super().__init__()
-        self.wants_history = True
+        self._wants_history = True  # the list of chats is to be seen where there is room
         self._is_narrow = self._is_tight = False
         self._history, self._tuning, self._appearance = history, tuning, appearance
         self.setChildrenCollapsible(False)
@@ -31,6 +32,22 @@ class Sides(QSplitter):
         self.handle(2).setEnabled(False)  # the settings are as wide as their text needs
         tuning.hide()
         self.splitterMoved.connect(lambda position, handle: self._keep_width())
+
+    def restore(self, kept: WindowSettings) -> None:
+        """Be as the last time."""
+        width = str(kept.value("sidebarWidth"))
+        self._history.wanted_width = int(width) if width.isascii() and width.isdigit() else SIDEBAR
+        self._wants_history = kept.is_on("sidebar", usually=True)
+        # Qt keeps a list of one as the one.
+        closed = kept.value("closedFolders")
+        names = closed if isinstance(closed, list) else [closed] if closed else []
+        self._history.model.closed = frozenset(str(name) for name in names)
+
+    def keep(self, kept: WindowSettings) -> None:
+        """Keep how this is for the next time."""
+        kept.keep("sidebar", self._wants_history)
+        kept.keep("sidebarWidth", self._history.wanted_width)
+        kept.keep("closedFolders", sorted(self._history.model.closed))
 
     def _keep_width(self) -> None:
         """Take the width to which the list of chats was dragged; a window without room gives it less."""
@@ -44,7 +61,7 @@ class Sides(QSplitter):
         if self._is_tight and is_shown:
             self._tuning.hide()
         if not self._is_narrow:
-            self.wants_history = is_shown
+            self._wants_history = is_shown
 
     def toggle_settings(self, width: int) -> bool:
         """Show or hide the settings in a window of ``width`` pixels; return whether they are shown now."""
@@ -74,4 +91,4 @@ class Sides(QSplitter):
 
     def _share(self) -> None:
         if not self._is_narrow:
-            self._history.setVisible(self.wants_history and not (self._is_tight and not self._tuning.isHidden()))
+            self._history.setVisible(self._wants_history and not (self._is_tight and not self._tuning.isHidden()))

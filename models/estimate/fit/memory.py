@@ -87,9 +87,9 @@ def estimate(
     state = facts.state_bytes * n_slots
     n_outputs = shape.n_outputs or shape.n_slots
     compute = _compute_bytes(facts, n_kv, min(n_ubatch, n_kv), n_outputs, shape.flash_attention)
-    in_windows = facts.kv_bytes_in_windows(kv_type, kv_type)
+    in_windows = facts.kv_bytes_in_windows(kv_type)
     n_in_sight = cells_in_window(facts, n_kv, n_slots, n_ubatch) if cuts_windows else n_kv
-    everywhere = facts.kv_bytes_per_token(kv_type, kv_type) + facts.idle_kv_bytes_per_token(kv_type, kv_type)
+    everywhere = facts.kv_bytes_per_token(kv_type) + facts.idle_kv_bytes_per_token(kv_type)
     kv_cache = n_kv * (everywhere - in_windows) + n_in_sight * in_windows
     return MemoryNeed(facts.weight_bytes, kv_cache + state, compute)
 

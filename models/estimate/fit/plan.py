@@ -9,10 +9,9 @@ from itertools import accumulate
 
 from models.estimate.fit.memory import ONE_REQUEST, EngineShape, cells_in_window
 from models.estimate.speed.machine import DeviceKind, Machine
-from models.estimate.speed.work import Placement
+from models.estimate.speed.work import Placement, bytes_on
 from models.facts.model_facts import ModelFacts
 from models.formatting.sentence import Sentence, joined
-from models.gguf.tensor_types import BY_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +121,10 @@ def plan_of(
     devices = machine.devices
     need = shape.need(facts, setting.n_ctx, setting.kv_type, draft)
     need = need if compute is None else replace(need, compute=compute)
-    weights = [0] * len(devices)
-    for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
-        weights[where] += layer.n_bytes - layer.expert_bytes
-        weights[of_experts] += layer.expert_bytes
+    weights = [int(n_bytes) for n_bytes in bytes_on(facts, placement, len(devices))]
     # Tables, and weights outside of the main layers, stay in host memory.
-    on_gpus = sum(weights[1:])
-    if placement.output:
-        n_output = facts.weight_map.output.n_bytes
-        weights[placement.output] += n_output
-        on_gpus += n_output if not _is_tied(facts) else 0
-    weights[0] = max(0, facts.weight_bytes - on_gpus)
+    n_twice = facts.weight_map.output.n_bytes if placement.output and _is_tied(facts) else 0
+    weights[0] = max(0, facts.weight_bytes - sum(weights[1:]) + n_twice)
     # mtmd takes the first GPU if layers are on GPUs.
     weights[machine.gpus[0] if machine.gpus and setting.n_gpu_layers else 0] += need.projector
     in_window = cells_in_window(facts, setting.n_ctx, shape.n_slots, shape.n_ubatch)
@@ -211,12 +203,11 @@ def _caches(
 
 
 def _cache_sizes(facts: ModelFacts, setting: LoadSetting, in_window: int) -> Iterator[tuple[int, int]]:
-    kind = BY_NAME[setting.kv_type.lower()]
     for cache in facts.caches:
         if cache.layer >= facts.n_layers:
             continue  # of a prediction head
         n_cells = in_window if cache.window else setting.n_ctx
-        yield cache.layer, n_cells * (kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v))
+        yield cache.layer, n_cells * cache.n_bytes(setting.kv_type)
 
 
 def shortage(plan: PlacementPlan) -> Sequence[DeviceNeed]:

@@ -134,11 +134,11 @@ def learn(before: Mapping[str, Constant], runs: Sequence[Observation]) -> Effici
     Maximum a posteriori for log-normal constants and log-normal errors, by Gauss-Newton, with Huber's weights (Huber
     1964), so that runs on a busy machine do little.
     """
-    import numpy as np  # slow to import, and a machine without runs does not need it
-
     known = [run for run in runs if run.seconds > 0 and run.amounts and run.amounts.keys() <= before.keys()]
     if not known:
         return Efficiency(before)
+    import numpy as np  # slow to import, and a machine without runs does not need it
+
     names = sorted({name for run in known for name in run.amounts})
     parts = np.array([[run.amounts.get(name, 0.0) * before[name].seconds for name in names] for run in known])
     measured = np.log([run.seconds for run in known])

@@ -93,8 +93,6 @@ def machine_of(devices: Iterable[MachineDevice], runs: Sequence[Observation] = (
         before |= prior(device.name, is_cpu=device.is_processor, bandwidth=device.bandwidth, probe=device.probe)
         if device.lent is not None and f"{device.name}: {STEP}" in before:
             before |= over_link(device.name, before[f"{device.name}: {STEP}"], *astuple(device.lent.link))
-    if not runs:
-        return Machine(ordered, Efficiency(before))
     return Machine(ordered, learn(before, runs))
 
 
@@ -103,8 +101,7 @@ def peak_of(facts: ModelFacts, placement: Placement, machine: Machine) -> float 
 
     Devices work one after the other, each at its highest measured rate.
     """
-    share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
-    read = bytes_on(facts, placement, len(machine.devices), share)
+    read = bytes_on(facts, placement, len(machine.devices), facts.expert_share)
     seconds = 0.0
     for device, n_bytes in zip(machine.devices, read, strict=True):
         rate = highest_rate(device)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from models.facts.layer_weights import LayerWeights
 from models.facts.model_facts import LayerCache, ModelFacts
-from models.gguf.tensor_types import BY_NAME
 
 if TYPE_CHECKING:
     from models.estimate.speed.machine import MachineDevice
@@ -61,7 +60,6 @@ def work(
     facts: ModelFacts, placement: Placement, devices: Sequence[MachineDevice], *, n_past: int, kv_type: str = "f16"
 ) -> Amounts:
     """Amounts of one decoded token after ``n_past`` others; names are "DEVICE: AMOUNT"."""
-    share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
     done: list[dict[str, float]] = [defaultdict(float) for _ in devices]
     # Each token chooses other experts, so all of them compete for the cache.
     count = len(devices)
@@ -79,7 +77,7 @@ def work(
         for type_name, n_bytes in layer.shared:
             read(where, weights(type_name), n_bytes)
         for type_name, n_bytes in layer.experts:
-            read(of_experts, experts(type_name), n_bytes * share)
+            read(of_experts, experts(type_name), n_bytes * facts.expert_share)
         if layer.experts:
             done[of_experts][EXPERT_LAYER] += 1
     for type_name, n_bytes in facts.weight_map.output.shared:
@@ -89,7 +87,7 @@ def work(
             where = placement.layers[cache.layer]
             per_head = _heads_per_key(facts, cache) if devices[where].is_processor else 1.0
             seen = min(n_past, cache.window) if cache.window else n_past
-            done[where][cached(kv_type)] += seen * per_head * _bytes(cache, kv_type)
+            done[where][cached(kv_type)] += seen * per_head * cache.n_bytes(kv_type)
     for where, device in enumerate(devices):
         if device.lent is not None and done[where]:
             n_out = facts.n_vocab if placement.output == where else facts.n_embd
@@ -126,11 +124,6 @@ def _heads_per_key(facts: ModelFacts, cache: LayerCache) -> float:
     return facts.n_heads / n_kv if n_kv and facts.n_heads > n_kv else 1.0
 
 
-def _bytes(cache: LayerCache, kv_type: str) -> int:
-    kind = BY_NAME[kv_type.lower()]
-    return kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v)
-
-
 def reads_of_file(head: ModelFacts, target: ModelFacts) -> LayerWeights:
     """The weights that a head in a file of its own reads for a token, beside the model ``target``.
 
@@ -143,11 +136,10 @@ def reads_of_file(head: ModelFacts, target: ModelFacts) -> LayerWeights:
 
 def head_work(reads: LayerWeights, model: ModelFacts, device: MachineDevice, n_layers: int = 1) -> Amounts:
     """Amounts of one drafted token on a device; ``model`` says how many of the experts are chosen."""
-    share = model.n_experts_used / model.n_experts if model.n_experts else 0.0
     done = {STEP: 1.0, LAYER: float(n_layers)}
     for type_name, n_bytes in reads.shared:
         done[weights(type_name)] = float(n_bytes)
     for type_name, n_bytes in reads.experts:
-        done[experts(type_name)] = n_bytes * share
+        done[experts(type_name)] = n_bytes * model.expert_share
         done[EXPERT_LAYER] = 1.0
     return {f"{device.name}: {name}": amount for name, amount in done.items()}

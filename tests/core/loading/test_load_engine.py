@@ -306,7 +306,7 @@ def test_a_cache_that_has_no_room_in_f16_is_loaded_in_q8_0_and_told(
     assert model.notices == (
         "Because this fits the free memory and is fastest, it is loaded with a KV cache of type q8_0 instead of f16.",
     )
-    assert per_token == read_model(path).kv_bytes_per_token("q8_0", "q8_0")
+    assert per_token == read_model(path).kv_bytes_per_token("q8_0")
     assert sum("q8_0" in parts for parts in keys) == 2
     with pytest.raises(ModelDoesNotFit, match=r"without asking for a KV cache of type f16: q8_0 cache for 16,384"):
         load_engine(replace(options, kv_type="f16"), cache_folder=None)

@@ -58,7 +58,7 @@ def test_two_chats_stream_at_once_each_with_its_own_model(qtbot, wide: MainWindo
 
 
 def test_a_model_beside_is_said_to_load_until_it_answers(qtbot, wide: MainWindow, server: FakeServer) -> None:
-    wide.open_beside(None)
+    wide.chats.open_beside(None)
     wide.page.choose_model("ember-draft-q8_0")
     assert wide.page.picker.status.text() == "Loads with the next message"
     server.steps = threading.Semaphore(0)
@@ -75,16 +75,16 @@ def test_a_model_beside_is_said_to_load_until_it_answers(qtbot, wide: MainWindow
 
 
 def test_closing_it_goes_back_to_one_and_the_reply_goes_on(qtbot, wide: MainWindow, server: FakeServer) -> None:
-    wide.open_beside(None)
+    wide.chats.open_beside(None)
     server.pieces, server.delay = ["word "] * 60, 0.01
     right = wide.page
     right.composer.set_text("hello")
     QTest.keyClick(right.composer.field, Qt.Key.Key_Return)
     chat = right.pane.current.chat.id
     right.close_button.click()
-    assert wide.page is wide.chats.pages[0]
+    assert wide.page is wide.chats.panes.pages[0]
     assert right.isHidden()
-    assert not wide.chats.is_two
+    assert not wide.chats.panes.is_two
     assert chat in wide.desk.running
     qtbot.waitUntil(lambda: not wide.desk.running)
     wide.desk.open(chat)
@@ -96,15 +96,15 @@ def test_a_chat_is_never_open_twice(qtbot, wide: MainWindow) -> None:
     first = ask(qtbot, wide, "one").chat_id
     wide.desk.new_chat()
     second = ask(qtbot, wide, "two").chat_id
-    wide.open_beside(first)
+    wide.chats.open_beside(first)
     qtbot.waitUntil(lambda: wide.page.pane.current.chat.id == first)
-    left, right = wide.chats.pages
+    left, right = wide.chats.panes.pages
     assert wide.page is right
     assert left.pane.current.chat.id == second
     wide.desk.open(second)  # as from the list of chats
     assert wide.page is left
     assert right.pane.current.chat.id == first
-    wide.open_beside(first)
+    wide.chats.open_beside(first)
     assert wide.page is right
     assert left.pane.current.chat.id == second
     wide.desk.delete(first)
@@ -115,35 +115,35 @@ def test_a_chat_is_never_open_twice(qtbot, wide: MainWindow) -> None:
 def test_the_list_of_chats_opens_beside_by_menu_and_by_key(qtbot, wide: MainWindow) -> None:
     first = ask(qtbot, wide, "one").chat_id
     wide.desk.new_chat()
-    qtbot.waitUntil(lambda: wide.history.model.row_of(first) >= 0)
-    wide.history.choose(first)
-    words = [action.text() for action in wide.history.menu_for(wide.history.list.currentIndex()).actions()]
+    qtbot.waitUntil(lambda: wide.chats.history.model.row_of(first) >= 0)
+    wide.chats.history.choose(first)
+    words = [action.text() for action in wide.chats.history.menu_for(wide.chats.history.list.currentIndex()).actions()]
     assert "Open beside\tCtrl+Enter" in words
-    QTest.keyClick(wide.history.list, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(wide.chats.history.list, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     qtbot.waitUntil(lambda: wide.page.pane.current.chat.id == first)
-    assert wide.page is wide.chats.pages[1]
+    assert wide.page is wide.chats.panes.pages[1]
 
 
 def test_the_settings_beside_are_those_of_the_chat_with_the_keyboard(qtbot, wide: MainWindow) -> None:
     left = wide.page
-    wide.toggle_panel()
-    wide.tuning.prompt.setPlainText("Be brief.")
-    wide.tuning.take_typed()
+    wide.chats.toggle_settings()
+    wide.chats.tuning.prompt.setPlainText("Be brief.")
+    wide.chats.tuning.take_typed()
     wide.resize(1700, 800)
-    wide.open_beside(None)
-    assert wide.tuning.prompt.toPlainText() == ""
-    wide.tuning.prompt.setPlainText("Be long.")  # it is taken a moment later
+    wide.chats.open_beside(None)
+    assert wide.chats.tuning.prompt.toPlainText() == ""
+    wide.chats.tuning.prompt.setPlainText("Be long.")  # it is taken a moment later
     left.composer.field.setFocus()
     qtbot.waitUntil(lambda: QApplication.focusWidget() is left.composer.field)
     assert wide.page is left
-    assert wide.tuning.prompt.toPlainText() == "Be brief."
-    prompts = [page.pane.current.chat.settings.system_prompt for page in wide.chats.pages]
+    assert wide.chats.tuning.prompt.toPlainText() == "Be brief."
+    prompts = [page.pane.current.chat.settings.system_prompt for page in wide.chats.panes.pages]
     assert prompts == ["Be brief.", "Be long."]
 
 
 def test_a_narrow_window_shows_one_and_a_way_to_the_other(qtbot, wide: MainWindow) -> None:
-    wide.open_beside(None)
-    left, right = wide.chats.pages
+    wide.chats.open_beside(None)
+    left, right = wide.chats.panes.pages
     assert left.other_button.isHidden()
     wide.resize(880, 700)
     qtbot.waitUntil(left.isHidden)
@@ -161,15 +161,15 @@ def test_both_come_back_at_the_next_start_with_what_was_typed(
     qtbot, qapp, wide: MainWindow, api: Api, tmp_path: Path
 ) -> None:
     first = ask(qtbot, wide, "one").chat_id
-    wide.open_beside(None)
+    wide.chats.open_beside(None)
     second = ask(qtbot, wide, "two").chat_id
     wide.page.composer.set_text("not sent")
     wide.close()
     again = MainWindow(Api(), Appearance(qapp), tmp_path / "chats.db", tmp_path / "window.ini")
     qtbot.addWidget(again)
-    qtbot.waitUntil(lambda: [page.pane.current.chat.id for page in again.chats.pages] == [first, second])
-    qtbot.waitUntil(lambda: again.chats.pages[1].composer.text == "not sent")
-    assert again.page is again.chats.pages[0]
+    qtbot.waitUntil(lambda: [page.pane.current.chat.id for page in again.chats.panes.pages] == [first, second])
+    qtbot.waitUntil(lambda: again.chats.panes.pages[1].composer.text == "not sent")
+    assert again.page is again.chats.panes.pages[0]
     assert again.page.composer.text == ""
     again.chats.open_beside(None)
     again.page.composer.set_text("not begun")
@@ -180,8 +180,8 @@ def test_both_come_back_at_the_next_start_with_what_was_typed(
 
 def test_the_fields_of_both_stand_level_in_any_size_of_text(qtbot, wide: MainWindow) -> None:
     ask(qtbot, wide, "Hi")
-    wide.open_beside(None)
-    left, right = wide.chats.pages
+    wide.chats.open_beside(None)
+    left, right = wide.chats.panes.pages
     right.choose_model("ember-draft-q8_0")
     right.fit.bar.hide()  # as where the context of a model is not known
     for percent in (150, 100):
@@ -192,7 +192,7 @@ def test_the_fields_of_both_stand_level_in_any_size_of_text(qtbot, wide: MainWin
 def test_an_empty_chat_greets_by_its_own_model(qtbot, window: MainWindow) -> None:
     window.watch.start()
     qtbot.waitUntil(lambda: "Ember" in window.page.welcome.note.text())
-    window.open_beside(None)
+    window.chats.open_beside(None)
     window.page.choose_model("ember-draft-q8_0")
     assert "Ember" not in window.page.welcome.note.text()
-    assert "Ember" in window.chats.pages[0].welcome.note.text()
+    assert "Ember" in window.chats.panes.pages[0].welcome.note.text()

@@ -341,9 +341,11 @@ def test_a_chat_is_written_in_the_form_that_was_chosen_and_elsewhere_if_that_fai
     qtbot, window: MainWindow, tmp_path: Path
 ) -> None:
     chat = Chat(1, "Hello. How are you", 5, 6)
-    window.archive.ask(lambda store: store.add_chat(chat, SAID[:1], "", ("", False, False)), lambda none: None, None)
+    window.chats.archive.ask(
+        lambda store: store.add_chat(chat, SAID[:1], "", ("", False, False)), lambda none: None, None
+    )
     window.desk.list_soon()
-    history, note = window.history, window.history.note
+    history, note = window.chats.history, window.chats.history.note
     qtbot.waitUntil(lambda: history.model.n_chats == 1)
     menu = history.menu_for(history.model.index(history.model.row_of(1)))
     next(action for action in menu.actions() if action.text() == "Export…").trigger()
@@ -378,7 +380,7 @@ def test_a_chat_is_written_in_the_form_that_was_chosen_and_elsewhere_if_that_fai
 
 def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindow, tmp_path: Path) -> None:
     (tmp_path / "conversations.json").write_bytes(as_bytes(CHATGPT))
-    history = window.history
+    history = window.chats.history
     history.import_wanted.emit(tmp_path / "conversations.json")
     assert history.note.button.isVisible()
     assert history.note.button.text() == "Stop"

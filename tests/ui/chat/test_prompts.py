@@ -43,11 +43,11 @@ def test_prompts_are_kept(tmp_path) -> None:
 
 
 def test_a_prompt_asks_for_its_variables_and_goes_into_the_message(qtbot, window: MainWindow) -> None:
-    window.prompts.save(Prompt(0, "Translate", "Into {{language}}: {{text}}"))
-    window.prompts.save(Prompt(0, "Greet", "Hello!"))
+    window.chats.prompts.save(Prompt(0, "Translate", "Into {{language}}: {{text}}"))
+    window.chats.prompts.save(Prompt(0, "Greet", "Hello!"))
     composer = window.page.composer
     composer.set_text("Please: ")
-    menu = window.prompt_menu.offer(composer.prompts, False, composer.insert, composer.text)
+    menu = window.chats.prompt_menu.offer(composer.prompts, False, composer.insert, composer.text)
     assert [action.text() for action in menu.actions()] == [
         "Greet", "Translate", "", "Keep what is written…", "All prompts…",
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def test_a_prompt_asks_for_its_variables_and_goes_into_the_message(qtbot, window
 
 
 def test_prompts_are_written_changed_and_deleted(qtbot, window: MainWindow) -> None:
-    window.prompt_menu.manage()
+    window.chats.prompt_menu.manage()
     dialog = window.findChild(PromptsDialog)
     assert not dialog.save.isEnabled()
     dialog.name.setText("Brief")
@@ -72,24 +72,24 @@ def test_prompts_are_written_changed_and_deleted(qtbot, window: MainWindow) -> N
     dialog.save.click()
     dialog.name.setText("Briefer")
     dialog.save.click()
-    assert [prompt.name for prompt in window.prompts.prompts] == ["Briefer"]
+    assert [prompt.name for prompt in window.chats.prompts.prompts] == ["Briefer"]
     dialog.new.click()
     assert dialog.name.text() == ""
     dialog.list.setCurrentRow(0)
     dialog.delete.click()
-    assert window.prompts.prompts == []
+    assert window.chats.prompts.prompts == []
     assert dialog.list.count() == 0
     dialog.undo.click()
-    assert [prompt.name for prompt in window.prompts.prompts] == ["Briefer"]
+    assert [prompt.name for prompt in window.chats.prompts.prompts] == ["Briefer"]
     assert dialog.undo.isHidden()
 
 
 def test_a_prompt_that_is_left_is_kept(qtbot, window: MainWindow) -> None:
-    window.prompt_menu.manage()
+    window.chats.prompt_menu.manage()
     dialog = window.findChild(PromptsDialog)
     dialog.text.setPlainText("Translate what follows into German, and keep the tone of it")
     dialog.new.click()
-    (kept,) = window.prompts.prompts
+    (kept,) = window.chats.prompts.prompts
     assert kept.name == "Translate what follows into German, and…"
     qtbot.waitUntil(lambda: dialog.list.count() == 1)
     dialog.name.setText("Second")
@@ -99,38 +99,38 @@ def test_a_prompt_that_is_left_is_kept(qtbot, window: MainWindow) -> None:
     qtbot.waitUntil(lambda: dialog.list.count() == 2)
     dialog.text.setPlainText("Into French")
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
-    assert sorted(prompt.text for prompt in window.prompts.prompts) == ["Into French", "Two"]
+    assert sorted(prompt.text for prompt in window.chats.prompts.prompts) == ["Into French", "Two"]
 
 
 def test_new_chats_begin_with_the_instructions_of_their_model(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     qtbot.waitUntil(lambda: len(window.watch.models) == 2)
-    window.prompt_menu.manage(Prompt(0, "Brief", "Be brief."))
+    window.chats.prompt_menu.manage(Prompt(0, "Brief", "Be brief."))
     dialog = window.findChild(PromptsDialog)
     dialog.kind.setCurrentText(INSTRUCTIONS)
     dialog.model.setCurrentIndex(dialog.model.findData("ember-q8_0"))
     dialog.save.click()
     dialog.accept()
-    assert window.tuning.prompt.toPlainText() == "Be brief."
+    assert window.chats.tuning.prompt.toPlainText() == "Be brief."
     window.page.choose_model("ember-draft-q8_0")
-    assert window.tuning.prompt.toPlainText() == ""
-    window.tuning.prompt.setPlainText("Rhyme.")
-    window.tuning.take_typed()
+    assert window.chats.tuning.prompt.toPlainText() == ""
+    window.chats.tuning.prompt.setPlainText("Rhyme.")
+    window.chats.tuning.take_typed()
     window.page.choose_model("ember-q8_0")
-    assert window.tuning.prompt.toPlainText() == "Rhyme."
-    window.prompts.save(Prompt(0, "Verse", "In verse.", True, "ember-q8_0"))
-    assert [prompt.model for prompt in window.prompts.prompts] == ["", "ember-q8_0"]
+    assert window.chats.tuning.prompt.toPlainText() == "Rhyme."
+    window.chats.prompts.save(Prompt(0, "Verse", "In verse.", True, "ember-q8_0"))
+    assert [prompt.model for prompt in window.chats.prompts.prompts] == ["", "ember-q8_0"]
 
 
 def test_model_and_speed_of_a_chat_are_chosen_in_its_panel(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
-    qtbot.waitUntil(lambda: window.tuning.model.count() == 2)
-    assert window.tuning.model.currentData() == "ember-q8_0"
-    window.tuning.model.activated.emit(window.tuning.model.findData("ember-draft-q8_0"))
-    window.tuning.speed.activated.emit(window.tuning.speed.findData(Speed.FAST))
+    qtbot.waitUntil(lambda: window.chats.tuning.model.count() == 2)
+    assert window.chats.tuning.model.currentData() == "ember-q8_0"
+    window.chats.tuning.model.activated.emit(window.chats.tuning.model.findData("ember-draft-q8_0"))
+    window.chats.tuning.speed.activated.emit(window.chats.tuning.speed.findData(Speed.FAST))
     settings = window.desk.current.chat.settings
     assert (settings.model, settings.speed) == ("ember-draft-q8_0", Speed.FAST)
     assert window.page.picker.shown_model == "ember-draft-q8_0"
-    assert window.tuning.model.currentData() == "ember-draft-q8_0"
+    assert window.chats.tuning.model.currentData() == "ember-draft-q8_0"
     window.page.composer.speed.chosen.emit(Speed.DEEP)
-    assert window.tuning.speed.currentData() == Speed.DEEP
+    assert window.chats.tuning.speed.currentData() == Speed.DEEP

@@ -132,8 +132,8 @@ def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: A
     menu = window.findChildren(QMenu)[-1]
     menu.actions()[0].trigger()
     menu.close()
-    qtbot.waitUntil(lambda: "chats are back" in window.toast.text)
-    qtbot.waitUntil(lambda: window.history.model.rowCount() > 100)
+    qtbot.waitUntil(lambda: "chats are back" in window.chats.toast.text)
+    qtbot.waitUntil(lambda: window.chats.history.model.rowCount() > 100)
     assert banner.text == ""
     window.close()
     appearance.deleteLater()

@@ -164,8 +164,8 @@ def test_a_deep_reply_can_be_stopped_at_each_stage(qtbot, window: MainWindow, se
 def test_a_deep_reply_that_was_answered_directly_says_why(qtbot, window: MainWindow, server: FakeServer) -> None:
     server.deep = {"drafts": 1, "drafts_used": 0, "stages": [], "reason": "The context is too short."}
     choose(qtbot, window, Speed.DEEP)
-    window.tuning.rows["temperature"].field.setValue(0.2)
-    window.tuning.reset.click()
+    window.chats.tuning.rows["temperature"].field.setValue(0.2)
+    window.chats.tuning.reset.click()
     assert window.desk.current.chat.settings == ChatSettings(speed=Speed.DEEP), "resetting leaves the speed"
     ask(qtbot, window, "A hard question")
     assert "Deep: answered directly" in reply_view(window).receipt.text()

@@ -26,7 +26,9 @@ from ui.chat.conversation import MOST_ROUNDS
 from ui.chat.storage.store import ChatStore
 from ui.chat.tools.tool_box import ToolBox, ToolServer
 from ui.chat.tools.tools_dialog import ToolsDialog
+from ui.client.api import Api
 from ui.client.chat_records import Message, Status
+from ui.client.server_watch import ServerWatch
 from ui.client.tool_calls import CallStatus, ToolCall, from_json, messages_of, to_json
 from ui.window.main_window import MainWindow
 
@@ -106,8 +108,8 @@ def command(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def box(qtbot, tmp_path: Path) -> Iterator[ToolBox]:
-    made = ToolBox(tmp_path / "tools.json")
+def box(qtbot, lonely_api: Api, tmp_path: Path) -> Iterator[ToolBox]:
+    made = ToolBox(tmp_path / "tools.json", ServerWatch(lonely_api))
     yield made
     made.stop()
 
@@ -119,7 +121,7 @@ def ready(qtbot, box: ToolBox, command: str) -> None:
 
 @pytest.mark.slow
 def test_a_server_is_opened_called_cancelled_and_missed(
-    qtbot, box: ToolBox, package_command: str, tmp_path: Path
+    qtbot, box: ToolBox, lonely_api: Api, package_command: str, tmp_path: Path
 ) -> None:
     ready(qtbot, box, package_command)
     names = [one["function"]["name"] for one in box.functions]
@@ -143,12 +145,13 @@ def test_a_server_is_opened_called_cancelled_and_missed(
     box.open(box.servers[0])
     qtbot.waitUntil(lambda: box.tools_of("animals") is not None)
     box.allow(tool)
-    assert ToolBox(tmp_path / "tools.json").servers == (ToolServer("animals", package_command, True, ("weight",)),)
+    again = ToolBox(tmp_path / "tools.json", ServerWatch(lonely_api))
+    assert again.servers == (ToolServer("animals", package_command, True, ("weight",)),)
 
 
 def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str, tmp_path: Path) -> None:
-    window.show_tools()
-    dialog, box = window.findChild(ToolsDialog), window.tools_box
+    window.chats.show_tools()
+    dialog, box = window.findChild(ToolsDialog), window.chats.tools_box
     dialog.name.setText("animals")
     dialog.at.setText(command)
     dialog.more.click()
@@ -166,7 +169,7 @@ def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str,
     box.call(key, {}, lambda result, is_error, images: results.append(result))
     qtbot.waitUntil(lambda: results == ["a=b"])
     kept = tmp_path / "tools.json"
-    assert ToolBox(kept).servers == box.servers
+    assert ToolBox(kept, window.watch).servers == box.servers
     assert kept.stat().st_mode & 0o077 == 0
 
 
@@ -180,7 +183,7 @@ def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers
 
         def log_message(self, *words: object) -> None: ...
 
-    window.show_tools()
+    window.chats.show_tools()
     dialog = window.findChild(ToolsDialog)
     assert dialog.empty.isVisible()
     dialog.add.click()
@@ -217,10 +220,10 @@ def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers
     assert (dialog.name.text(), dialog.extra.toPlainText()) == ("web", "")
     for field in (dialog.name, dialog.at):
         field.clear()
-    shut = window.tools_box.servers[-1]
+    shut = window.chats.tools_box.servers[-1]
     dialog.rows["shut"].remove.click()
     dialog.add.click()  # what was removed is in the fields
-    assert window.tools_box.servers[-1] == shut
+    assert window.chats.tools_box.servers[-1] == shut
 
 
 CALLS = (
@@ -255,21 +258,21 @@ def reply(window: MainWindow) -> Message:
 def test_a_model_that_cannot_call_tools_is_offered_none_and_that_is_said(
     qtbot, window: MainWindow, server: FakeServer, command: str
 ) -> None:
-    ready(qtbot, window.tools_box, command)
-    window.toggle_panel()
+    ready(qtbot, window.chats.tools_box, command)
+    window.chats.toggle_settings()
     window.watch.look()
     qtbot.waitUntil(lambda: window.watch.state.model == server.model)
     for can, is_offered in ((["completion"], False), (["completion", "tools"], True)):
         server.models = [{"id": server.model, "capabilities": can}]
         window.watch.look_at_models()
-        qtbot.waitUntil(lambda is_offered=is_offered: window.tuning.no_tools.isHidden() is is_offered)
+        qtbot.waitUntil(lambda is_offered=is_offered: window.chats.tuning.no_tools.isHidden() is is_offered)
         ask(window, "How heavy is a fox?")
         qtbot.waitUntil(lambda: bool(reply(window).content) and not window.desk.current.is_running)
         assert ("tools" in server.requests[-1]) is is_offered
     server.models[0]["capabilities"] = ["completion"]
     window.watch.look_at_models()
-    qtbot.waitUntil(window.tuning.no_tools.isVisible)
-    assert server.model in window.tuning.no_tools.text()
+    qtbot.waitUntil(window.chats.tuning.no_tools.isVisible)
+    assert server.model in window.chats.tuning.no_tools.text()
 
 
 def tops(view: QWidget, *parts: QWidget) -> list[int]:
@@ -284,7 +287,7 @@ WEIGHT = ("animals_weight", json.dumps({"animal": "fox"}))
 def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
     qtbot, window: MainWindow, server: FakeServer, command: str, tmp_path: Path
 ) -> None:
-    ready(qtbot, window.tools_box, command)
+    ready(qtbot, window.chats.tools_box, command)
     server.calls = [[WEIGHT, ("animals_nothing", "{}")]]
     ask(window, "How heavy is a fox?")
     qtbot.waitUntil(lambda: len(reply(window).calls) == 2)
@@ -345,10 +348,10 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
 def test_images_of_a_tool_are_shown_with_its_result_and_kept(
     qtbot, window: MainWindow, server: FakeServer, command: str, tmp_path: Path
 ) -> None:
-    ready(qtbot, window.tools_box, command)
-    tool = window.tools_box.find("animals_draw")
+    ready(qtbot, window.chats.tools_box, command)
+    tool = window.chats.tools_box.find("animals_draw")
     assert tool is not None
-    window.tools_box.allow(tool)
+    window.chats.tools_box.allow(tool)
     file = io.BytesIO()
     Image.new("RGB", (WIDEST + 100, 50), "orange").save(file, "PNG")
     fox = base64.b64encode(file.getvalue()).decode()
@@ -384,10 +387,10 @@ def test_images_of_a_tool_are_shown_with_its_result_and_kept(
 def test_calls_are_bounded_and_can_be_stopped(
     qtbot, window: MainWindow, server: FakeServer, package_command: str
 ) -> None:
-    ready(qtbot, window.tools_box, package_command)
-    tool = window.tools_box.find("animals_weight")
+    ready(qtbot, window.chats.tools_box, package_command)
+    tool = window.chats.tools_box.find("animals_weight")
     assert tool is not None
-    window.tools_box.allow(tool)
+    window.chats.tools_box.allow(tool)
     server.calls = [[WEIGHT] for _ in range(MOST_ROUNDS)]
     ask(window, "Again and again")
     qtbot.waitUntil(lambda: len(server.requests) == MOST_ROUNDS + 1 and not window.desk.current.is_running)

@@ -49,7 +49,7 @@ def test_a_command_is_found_and_done(qtbot, window: MainWindow, appearance: Appe
 def test_settings_pages_and_chats_are_found_too(qtbot, window: MainWindow) -> None:
     now = now_ms()
     for number, title in enumerate(("A fox and the moon", "Telemetry of rockets"), 1):
-        window.archive.save_chat(Chat(number, title, now, now))
+        window.chats.archive.save_chat(Chat(number, title, now, now))
     window.open_palette()
     qtbot.keyClicks(window.palette_card.field, "telemetry")
     qtbot.waitUntil(lambda: len(rows(window)) == 2)
@@ -66,7 +66,7 @@ def test_settings_pages_and_chats_are_found_too(qtbot, window: MainWindow) -> No
 
 
 def test_models_that_come_while_it_is_open_are_found(qtbot, window: MainWindow) -> None:
-    window.archive.save_chat(Chat(1, "Of an ember", now_ms(), now_ms()))
+    window.chats.archive.save_chat(Chat(1, "Of an ember", now_ms(), now_ms()))
     window.open_palette()
     qtbot.keyClicks(window.palette_card.field, "ember")
     qtbot.waitUntil(lambda: rows(window) == [("Of an ember", "Chat")])
@@ -75,7 +75,7 @@ def test_models_that_come_while_it_is_open_are_found(qtbot, window: MainWindow) 
     qtbot.waitUntil(lambda: sorted(rows(window)) == sorted([("Of an ember", "Chat"), *models]))
     window.watch.models_changed.emit(window.watch.models)
     assert len(rows(window)) == 3
-    window.open_beside_palette()
+    window.chats.find_beside(window.palette_card)
     window.watch.models_changed.emit(window.watch.models)
     qtbot.waitUntil(lambda: rows(window) == [("Of an ember", "Chat")])
 
@@ -83,7 +83,7 @@ def test_models_that_come_while_it_is_open_are_found(qtbot, window: MainWindow) 
 def test_a_chat_is_opened_beside_the_one_in_use(qtbot, window: MainWindow) -> None:
     now = now_ms()
     for number, title in enumerate(("A fox and the moon", "Foxes of the north", "Wolves"), 1):
-        window.archive.save_chat(Chat(number, title, now, now))
+        window.chats.archive.save_chat(Chat(number, title, now, now))
     window.resize(1400, 800)
     window.desk.open(1)
     qtbot.waitUntil(lambda: window.desk.current.chat.id == 1)
@@ -95,19 +95,19 @@ def test_a_chat_is_opened_beside_the_one_in_use(qtbot, window: MainWindow) -> No
     assert card.hint.isVisible()
     qtbot.keyClick(card.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     qtbot.waitUntil(lambda: window.desk.current.chat.id == 2)
-    assert [page.pane.current.chat.id for page in window.chats.pages] == [1, 2]
+    assert [page.pane.current.chat.id for page in window.chats.panes.pages] == [1, 2]
     window.open_palette()
     qtbot.keyClicks(card.field, "chat beside")
     assert ("Open a chat beside this one", "") in rows(window)
-    window.open_beside_palette()
+    window.chats.find_beside(window.palette_card)
     qtbot.waitUntil(lambda: rows(window) == [("Wolves", "Chat")])  # not those that are open
     press(qtbot, window, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: 3 in [page.pane.current.chat.id for page in window.chats.pages])
+    qtbot.waitUntil(lambda: 3 in [page.pane.current.chat.id for page in window.chats.panes.pages])
     assert window.desk.current.chat.id == 3
 
 
 def test_the_keys_of_the_list_go_round_and_escape_gives_the_keyboard_back(qtbot, window: MainWindow) -> None:
-    window.history.search.setFocus()
+    window.chats.history.search.setFocus()
     window.open_palette()
     listed = window.palette_card.list
     for key, at in ((Qt.Key.Key_Up, -1), (Qt.Key.Key_Down, 0), (Qt.Key.Key_Tab, 1), (Qt.Key.Key_PageUp, 0)):
@@ -116,7 +116,7 @@ def test_the_keys_of_the_list_go_round_and_escape_gives_the_keyboard_back(qtbot,
     qtbot.keyClicks(window.palette_card.field, "nothing like this")
     assert window.palette_card.nothing.isVisible()
     press(qtbot, window, Qt.Key.Key_Return, Qt.Key.Key_Escape)
-    assert window.focusWidget() is window.history.search
+    assert window.focusWidget() is window.chats.history.search
     window.open_palette()
     window.page.composer.field.setFocus()
     assert not window.palette_card.isVisible()
@@ -148,7 +148,7 @@ def test_every_key_is_listed_once(qtbot, window: MainWindow) -> None:
 
 def test_ctrl_f_searches_the_page_that_is_shown(qtbot, window: MainWindow) -> None:
     fields = {
-        "chat": lambda: window.history.search,
+        "chat": lambda: window.chats.history.search,
         "settings": lambda: window.settings.search,
         "library": lambda: window.library.models.filter,
     }

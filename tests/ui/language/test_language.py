@@ -182,7 +182,7 @@ for page in ("library", "speed", "server", "jobs", "settings", "chat", "chat"):
     for area in window.findChildren(QScrollArea):
         if area.isVisible() and area.widgetResizable():
             assert area.widget().minimumSizeHint().width() <= area.viewport().width(), page
-    window.history.setVisible(page == "chat")  # beside it the chat has less room
+    window.chats.history.setVisible(page == "chat")  # beside it the chat has less room
 window.close()
 api.close()
 """

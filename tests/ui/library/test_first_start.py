@@ -37,8 +37,8 @@ def shown(qtbot, hub: HubServer, window: MainWindow) -> FirstStart:
     for model in catalog.curated().models:
         hub.add(model.repo_id, {f"{model.title}-{file.quantisation}.gguf": SMALL for file in model.files})
     window.watch.start()
-    qtbot.waitUntil(lambda: window.newcomer.card is not None)
-    found = window.newcomer.card
+    qtbot.waitUntil(lambda: window.chats.newcomer.card is not None)
+    found = window.chats.newcomer.card
     assert found is not None
     assert found.speed.text()  # MEASURING, until the machine is known
     qtbot.waitUntil(lambda: any(not offer.isHidden() for offer in found.offers), timeout=round(SECONDS * 1_000))
@@ -69,8 +69,8 @@ def test_the_machine_is_measured_and_models_are_offered_with_their_speeds(
         return  # beside other programs a machine may seem too slow for more than one of them
     window.resize(1240, 800)
     qtbot.waitUntil(lambda: card.width() > 560)
-    window.open_beside(None)  # which leaves its page half as wide
-    welcome = window.chats.pages[0].welcome
+    window.chats.open_beside(None)  # which leaves its page half as wide
+    welcome = window.chats.panes.pages[0].welcome
     qtbot.waitUntil(lambda: welcome.widget().width() <= welcome.viewport().width())
     qtbot.waitUntil(lambda: offers[1].y() > offers[0].y())
 
@@ -109,13 +109,13 @@ def test_where_a_gpu_is_models_are_as_fast_as_its_memory(qtbot, rate: float | No
 
 
 def test_one_click_downloads_a_model_and_uses_it(qtbot, card: FirstStart, window: MainWindow) -> None:
-    with qtbot.waitSignal(window.newcomer.use_wanted) as used:
+    with qtbot.waitSignal(window.chats.newcomer.use_wanted) as used:
         card.offers[0].button.click()
         window.show_page("settings")
     assert card.isHidden()
     name = Path(used.args[0]).stem
     qtbot.waitUntil(lambda: window.page.picker.shown_model == name)
-    assert window.toast.text == f"{name} answers from now on"
+    assert window.chats.toast.text == f"{name} answers from now on"
     assert window.settings is not None
     assert window.settings.isVisible(), "who is elsewhere stays there"
 

@@ -550,7 +550,7 @@ def test_the_pages_are_reached_by_keys_and_new_chats_lead_back(qtbot, window: Ma
     window.show_page("library")
     assert window.library is not None
     assert window.library.isVisible()
-    window.history.new_wanted.emit()
+    window.chats.history.new_wanted.emit()
     assert window.page.isVisible()
     assert window.rail.buttons["chat"].property("shown")
 
@@ -595,12 +595,12 @@ def test_a_model_file_that_is_dropped_or_opened_is_used_where_it_is(qtbot, windo
     assert not window.page.composer.field.canInsertFromMimeData(dragged), "it is no attachment"
     QApplication.sendEvent(window, QDropEvent(QPointF(5, 5), *what))
     qtbot.waitUntil(lambda: window.page.picker.shown_model == "fox")
-    window.open_file(str(tmp_path / "none.gguf"))
+    window.chats.open_file(str(tmp_path / "none.gguf"))
     qtbot.waitUntil(lambda: "no model file" in window.page.server_banner.text)
     window.page.server_banner.action.click()
     assert window.library is not None
     assert window.library.isVisible()
-    window.open_file(str(tmp_path / "fox \udcff.gguf"))
+    window.chats.open_file(str(tmp_path / "fox \udcff.gguf"))
     qtbot.waitUntil(lambda: "its name is not UTF-8" in window.page.server_banner.text)
 
 

@@ -113,9 +113,9 @@ def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage,
         page.rows.rows[key].buttons[OPEN_CHAT].click()
         qtbot.waitUntil(lambda: len(window.desk.current.tree) == 2)
         window.desk.new_chat()
-        page.focus_view()
+        page.setFocus()
     listed: list = []
-    window.archive.ask(ChatStore.chats, listed.extend, [])
+    window.chats.archive.ask(ChatStore.chats, listed.extend, [])
     qtbot.waitUntil(lambda: bool(listed))
     assert [chat.title for chat in listed] == [question]
     page.rows.rows[key].buttons["Remove"].click()

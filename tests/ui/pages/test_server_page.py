@@ -219,7 +219,7 @@ def test_what_another_port_would_not_mend_is_tried_again(qtbot, served: MainWind
     in_its_way.unlink(missing_ok=True)
     in_its_way.mkdir()
     served.endpoint.change(is_open=True, is_lan=False, port=free_port(), origins=())
-    banner = served.chats.pages[0].server_banner
+    banner = served.chats.panes.pages[0].server_banner
     qtbot.waitUntil(lambda: banner.text.startswith("Other programs cannot use this server. The key cannot be kept in"))
     banner.action.click()
     view = served.server.connect_view
@@ -288,9 +288,9 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
     assert served.focusWidget() is page.connect_view, "its keys scroll"
     qtbot.keyClick(served.focusWidget(), Qt.Key.Key_Tab)
     assert served.focusWidget() is page.connect_view.switch
-    page.focus_view()
+    page.setFocus()
     qtbot.keyClick(served.focusWidget(), Qt.Key.Key_Backtab)
-    assert served.focusWidget() is page.tabs.tabs["Connect"]
+    assert served.focusWidget() is page.tabs["Connect"]
 
 
 def test_a_load_is_ended_and_one_that_failed_says_why(qtbot, served: MainWindow, page: ServerPage) -> None:

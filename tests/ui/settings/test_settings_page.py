@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 from app.cli.main import build
 from app.environment.paths import models_folder
 from tools.stand_ins.library_server import LibraryServer
+from ui.client.api import Api
 from ui.platform.desktop_entry import DesktopEntry
 from ui.settings.engine_options import ENGINE_OPTIONS, PROCESSOR
 from ui.settings.settings_page import SettingsPage
@@ -45,44 +46,55 @@ def shown(page: SettingsPage) -> list[str]:
 def test_looks_count_at_once_and_after_a_restart(
     window: MainWindow, page: SettingsPage, appearance: Appearance, tmp_path: Path
 ) -> None:
-    pick(page.language, "de")
+    pick(page.looks.language, "de")
     assert WindowSettings(tmp_path / "window.ini").value("language") == "de"
-    pick(page.theme, "dark")
-    pick(page.accent, "Rose")
-    pick(page.text, "125")
+    pick(page.looks.theme, "dark")
+    pick(page.looks.accent, "Rose")
+    pick(page.looks.text, "125")
     assert (appearance.palette.is_dark, appearance.palette.accent) == (True, ACCENTS["Rose"][1])
     assert appearance.percent == 125
-    appearance.choose(ThemeChoice.LIGHT)
+    appearance.wear(ThemeChoice.LIGHT, "Teal", 100)
     WindowSettings(tmp_path / "window.ini").dress(appearance)
     assert (appearance.choice, appearance.accent, appearance.percent) == (ThemeChoice.DARK, "Rose", 125)
     window.resize_text(100)
-    assert page.text.currentData() == "100"
-    window.tint_drafts(True)
-    assert page.tint.isChecked()
+    assert page.looks.text.currentData() == "100"
+    window.kept.keep("tintDrafts", True)
+    assert page.looks.tint.isChecked()
     page.reset()
-    assert (page.theme.currentData(), page.accent.currentData()) == ("system", "Teal")
-    assert not page.tint.isChecked()
+    assert (page.looks.theme.currentData(), page.looks.accent.currentData()) == ("system", "Teal")
+    assert not page.looks.tint.isChecked()
     assert not window.tools.style.tints_drafts
 
 
+def test_drafted_words_are_tinted_at_the_next_start_too(
+    qtbot, window: MainWindow, appearance: Appearance, library: Api, tmp_path: Path
+) -> None:
+    window.kept.keep("tintDrafts", True)
+    window.close()
+    again = MainWindow(Api(), appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
+    qtbot.addWidget(again)
+    assert again.tools.style.tints_drafts
+    again.close()
+
+
 def test_an_opened_field_shows_all_its_choices(page: SettingsPage) -> None:
-    page.text.showPopup()
-    view = page.text.view()
+    page.looks.text.showPopup()
+    view = page.looks.text.view()
     seen = [view.viewport().rect().contains(view.visualRect(view.model().index(row, 0))) for row in range(6)]
-    page.text.hidePopup()
-    assert page.text.count() == 6
+    page.looks.text.hidePopup()
+    assert page.looks.text.count() == 6
     assert all(seen)
 
 
 def test_high_contrast_has_its_own_accent(
     window: MainWindow, appearance: Appearance, page: SettingsPage, tmp_path: Path
 ) -> None:
-    assert page.accent.isEnabled()
+    assert page.looks.accent.isEnabled()
     window.choose_theme(ThemeChoice.CONTRAST)
-    assert not page.accent.isEnabled()
-    made = SettingsPage(window.kept, appearance, window.link, DesktopEntry(), tmp_path / "chats.db")
+    assert not page.looks.accent.isEnabled()
+    made = SettingsPage(window.kept, appearance, window.link, window.watch, DesktopEntry(), tmp_path / "chats.db")
     made.complete()
-    assert not made.accent.isEnabled(), "also where it was chosen before"
+    assert not made.looks.accent.isEnabled(), "also where it was chosen before"
     window.choose_theme(ThemeChoice.LIGHT)
 
 
@@ -132,24 +144,24 @@ def test_a_search_leaves_what_has_all_its_words(page: SettingsPage, words: str, 
 def test_options_of_the_engine_count_after_a_restart_which_the_page_offers(
     qtbot, window: MainWindow, page: SettingsPage
 ) -> None:
-    assert not page.engine_note.isVisible()
-    pick(page.engine_fields["slots"], "8")
-    pick(page.engine_fields["cache_disk"], "0")
-    assert page.engine_note.isVisible()
-    pick(page.engine_fields["slots"], "")
+    assert not page.engine.note.isVisible()
+    pick(page.engine.fields["slots"], "8")
+    pick(page.engine.fields["cache_disk"], "0")
+    assert page.engine.note.isVisible()
+    pick(page.engine.fields["slots"], "")
     with qtbot.waitSignal(window.restart_wanted) as restart:
-        page.engine_note.button.click()
+        page.engine.note.button.click()
     assert restart.args == [["--cache-disk", "0"]]
-    assert not page.engine_note.isVisible()
+    assert not page.engine.note.isVisible()
     with qtbot.waitSignal(window.restart_wanted) as restart:
         window.use_recommended_engine()
     assert restart.args == [[]]
-    assert page.engine_fields["cache_disk"].currentData() == ""
+    assert page.engine.fields["cache_disk"].currentData() == ""
 
 
 def test_a_device_that_the_engine_has_can_be_chosen(page: SettingsPage) -> None:
-    page.set_devices(("CUDA0", "CPU"))
-    field = page.engine_fields["device"]
+    page.engine.offer(("CUDA0", "CPU"))
+    field = page.engine.fields["device"]
     assert [field.itemData(at) for at in range(field.count())] == ["", PROCESSOR, "CUDA0"]
 
 

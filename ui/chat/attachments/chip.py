@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton
 
 from models.formatting.figures import size as bytes_in_words
 from ui.client.attachments import FOUND, Attachment, SentParts, spans
@@ -69,8 +69,8 @@ class Chip(Dressed, QFrame):
     pages_wanted = Signal()
     passages_wanted = Signal()
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.setObjectName("chip")
         self.name = name
         self.attachment: Attachment | None = None

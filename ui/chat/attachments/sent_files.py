@@ -32,10 +32,8 @@ class SentFiles(Dressed, QWidget):
 
     unfolded = Signal(bool)  # or folded
 
-    def __init__(
-        self, attachments: Sequence[Attachment], is_from_tool: bool = False, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, attachments: Sequence[Attachment], is_from_tool: bool = False) -> None:
+        super().__init__()
         self._attachments = tuple(attachments)
         self._is_from_tool = is_from_tool
         self._side = Qt.AlignmentFlag.AlignLeft if is_from_tool else Qt.AlignmentFlag.AlignRight

@@ -41,8 +41,8 @@ class Shelf(Dressed, QWidget):
     _kept = Signal(object)  # where a pasted image or text lies
     _not_kept = Signal(str)  # why it lies nowhere
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         # Counts the tokens of a text and tells later; the page knows who can.
         self.count: Count = lambda text, then: None
         # Why images cannot be sent, "" where they can.

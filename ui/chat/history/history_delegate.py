@@ -113,7 +113,8 @@ class HistoryDelegate(QStyledItemDelegate):
             below = inner.adjusted(0, inner.height() // 2, 0, -Space.XS)
             self._paint_line(painter, QStyle.visualRect(way, rect, below), snippet, muted=True)
         place = QStyle.visualRect(way, rect, title_rect)
-        self._paint_line(painter, place, str(index.data()), weight=_weight(is_chosen))
+        weight = QFont.Weight.Medium if is_chosen else QFont.Weight.Normal
+        self._paint_line(painter, place, str(index.data()), weight=weight)
 
     def _paint_line(
         self, painter: QPainter, rect: QRect, text: str, muted: bool = False, weight: QFont.Weight = QFont.Weight.Normal
@@ -122,7 +123,3 @@ class HistoryDelegate(QStyledItemDelegate):
         painter.setPen(QColor(colours().muted if muted else colours().text))
         shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, rect.width())
         draw_line(painter, rect, shown)
-
-
-def _weight(is_chosen: bool) -> QFont.Weight:
-    return QFont.Weight.Medium if is_chosen else QFont.Weight.Normal

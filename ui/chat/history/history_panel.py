@@ -31,7 +31,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QVBoxLayout,
-    QWidget,
 )
 
 from ui.chat.exchange.chat_text import file_name
@@ -78,8 +77,8 @@ class HistoryPanel(Dressed, QFrame):
     exchange_left = Signal()  # nobody waits for the import or export any more
     more_wanted = Signal(int)  # the end of the list comes near; how many chats it has
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("sidebar")
         self.wanted_width = SIDEBAR
         self.setMinimumWidth(LEAST)

@@ -113,10 +113,9 @@ class DocumentWriter:
     # Blocks.
 
     def _block(self, above: float, below: float) -> QTextBlockFormat:
-        form = QTextBlockFormat()
+        form = _line(142)
         form.setTopMargin(above)
         form.setBottomMargin(below)
-        form.setLineHeight(142, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         return form
 
     def _begin_block(self, form: QTextBlockFormat, chars: QTextCharFormat) -> bool:

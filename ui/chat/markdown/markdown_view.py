@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from markdown_it.token import Token
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent, QTextCursor, QTextFrame
-from PySide6.QtWidgets import QWidget
 
 from ui.chat.markdown.document_writer import CODE, INDENT, KIND, LANGUAGE, QUOTE, RULE, WORD_JOINER, DocumentWriter
 from ui.chat.markdown.draft_tint import DraftTint
@@ -30,8 +29,8 @@ class MarkdownView(TextView):
 
     grown = Signal()
 
-    def __init__(self, tools: TextTools, style: TextStyle | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, tools: TextTools, style: TextStyle | None = None) -> None:
+        super().__init__()
         self._markdown, self._colours, self._formulas = tools.markdown, tools.colours, tools.formulas
         self._style = style or tools.style
         self._lacks_formulas = False

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton
 
 from models.formatting.figures import milliseconds, speed
 from models.formatting.safe_text import one_line
@@ -48,8 +48,8 @@ class AssistantMessage(MessageView):
     tint_wanted = Signal(bool)  # drafted words are to be tinted, in all replies
     redo_in_full = Signal(object)  # the full model is to answer in place of the small one
 
-    def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
-        super().__init__(message, versions, tools, parent)
+    def __init__(self, message: Message, versions: list[int], tools: TextTools) -> None:
+        super().__init__(message, versions, tools)
         self.setAccessibleName(tr("The model said"))
         self.view = MarkdownView(tools)
         self.view.setAccessibleName(tr("Reply"))
@@ -95,7 +95,7 @@ class AssistantMessage(MessageView):
         """The reply as the model wrote it."""
         return self.calls.text + self.view.text
 
-    def show_running(self, text: str, thoughts: str = "") -> None:
+    def show_running(self, text: str, thoughts: str) -> None:
         """Show a reply that is still growing, from what came so far."""
         # A reply that is continued is there already.
         self.thoughts.append(thoughts.removeprefix(self.thoughts.text))
@@ -141,9 +141,9 @@ class AssistantMessage(MessageView):
             self.thoughts.show_time(seconds, is_over=bool(self.view.text))
 
     def show_live(
-        self, rate: float, ttft: float | None, wait: float, extra: str = "", progress: DeepProgress | None = None
+        self, rate: float, ttft: float | None, wait: float, extra: str, progress: DeepProgress | None
     ) -> None:
-        """Show how fast the reply is coming, or which stage of a deep one is at work."""
+        """Show how fast the reply is coming, which stage of a deep one is at work, or what it waits for (``extra``)."""
         self.stages.show_progress(progress)
         if ttft is None and progress is not None and not extra:
             self.receipt.setText(deep_progress(progress, wait))
@@ -284,8 +284,7 @@ class _Note(Dressed, QFrame):
         super().__init__()
         self.setObjectName(name)
         self._icon_name, self._tone, self._icon = icon, tone, QLabel()
-        self._text, self.button = plain_label(tone=""), QPushButton(button)
-        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._text, self.button = plain_label(tone="", can_select=True), QPushButton(button)
         row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.M + 2, Space.S, Space.S, Space.S))
         fill(row, self._icon, (self._text, 1), self.button)
         self.dress()

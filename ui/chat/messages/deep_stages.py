@@ -18,8 +18,8 @@ ICON = 14
 class DeepStages(Dressed, QWidget):
     """Hidden until a deep reply says how far it is."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._stage = ""
         self._marks = {name: QLabel() for name in STAGES}
         self._names = {name: QLabel(words) for name, words in STAGES.items()}

@@ -67,8 +67,8 @@ class MessageView(QWidget):
     link_chosen = Signal(str)
     unfolded = Signal(bool)  # something in it, or folded
 
-    def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, message: Message, versions: list[int], tools: TextTools) -> None:
+        super().__init__()
         self.message = message
         self._tools = tools
         self._is_last = False

@@ -43,8 +43,8 @@ _EDGE = 2  # of the style sheet's border
 class ReceiptLine(QAbstractButton):
     """A line of figures, cut where there is no room. One that has more to show opens by click and by keyboard."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("receiptLine")
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setCheckable(True)
@@ -105,8 +105,8 @@ class ReceiptLine(QAbstractButton):
 class ReceiptCard(QFrame):
     """What an open receipt shows."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("receiptCard")
         self.setAccessibleName(tr("How fast this reply was"))
         self.bar = PhaseBar()
@@ -115,9 +115,7 @@ class ReceiptCard(QFrame):
         self._legend.setVerticalSpacing(Space.XS)
         self._legend.setColumnStretch(3, 1)
         self.facts = FactsGrid(can_halve=True)
-        self.why, self.help = plain_label(tone=""), plain_label()
-        for label in (self.why, self.help):
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.why, self.help = plain_label(tone="", can_select=True), plain_label(can_select=True)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.L, Space.M, Space.L, Space.M)
         column.setSpacing(Space.M)
@@ -147,7 +145,6 @@ class ReceiptCard(QFrame):
         would_help = what_would_help(timings)
         self.help.setText(tr("What would help: {would_help}", would_help=would_help))
         self.help.setVisible(bool(would_help))
-
         self.tint.setVisible(timings.drafted_tokens > 0)
 
     def show_tint(self, is_on: bool, is_known: bool) -> None:
@@ -195,8 +192,8 @@ class _Dot(QLabel):
 class PhaseBar(QWidget):
     """Phases side by side, each as long as its share of the time."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._phases: Sequence[Phase] = ()
         self.setAccessibleName(tr("Where the time went"))
         self.setFixedHeight(scaled(_BAR))

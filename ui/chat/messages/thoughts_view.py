@@ -28,8 +28,8 @@ SHARE = Type.BODY / Type.LARGE
 class ThoughtsView(Dressed, QWidget):
     """Hidden while there are no thoughts; folded until it is clicked, also while they grow."""
 
-    def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, tools: TextTools) -> None:
+        super().__init__()
         self._tools = tools
         self._pieces: list[str] = []
         self.head = QToolButton()

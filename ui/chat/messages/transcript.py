@@ -17,7 +17,6 @@ from ui.chat.messages.message_view import MessageView
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.storage.search_hit import hit_spans
 from ui.client.chat_records import Message, Role, Status
-from ui.client.speeds import DeepProgress
 from ui.language import tr
 from ui.theme.colours import colours
 from ui.theme.tokens import COLUMN, Space
@@ -47,9 +46,9 @@ class Transcript(ScrollColumn):
     link_chosen = Signal(str)
     left = Signal()  # a message went away with the keyboard in it
 
-    def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
+    def __init__(self, tools: TextTools) -> None:
         body = QWidget()
-        super().__init__(body, parent)
+        super().__init__(body)
         self._tools = tools
         self.kept: Mapping[int, str] = {}  # by message what was written in its place and not sent
         self._path: list[Message] = []
@@ -115,68 +114,21 @@ class Transcript(ScrollColumn):
         self._mark_last()
         self.go_to_end()
 
-    def show_running(self, message_id: int, text: str, thoughts: str = "") -> None:
-        """Let the view of a growing reply begin with ``text``."""
+    def reply(self, message_id: int) -> AssistantMessage | None:
+        """Return the view of a reply, None where none was made yet."""
         view = self._views.get(message_id)
-        if isinstance(view, AssistantMessage):
-            view.show_running(text, thoughts)
+        return view if isinstance(view, AssistantMessage) else None
 
     def show_calls(self, message: Message) -> None:
         """Show how far the calls of tools in a growing reply are."""
         self._path = [message if known.id == message.id else known for known in self._path]
-        view = self._views.get(message.id)
-        if isinstance(view, AssistantMessage):
+        if (view := self.reply(message.id)) is not None:
             view.show_calls(message)
-
-    def append_thought(self, message_id: int, text: str) -> None:
-        """Add to what the model thinks before a growing reply."""
-        view = self._views.get(message_id)
-        if isinstance(view, AssistantMessage):
-            view.append_thought(text)
-
-    def show_thinking(self, message_id: int, seconds: float | None) -> None:
-        """Show for how long a growing reply is thought over."""
-        view = self._views.get(message_id)
-        if isinstance(view, AssistantMessage):
-            view.show_thinking(seconds)
-
-    def mark_drafted(self, message_id: int, spans: list[tuple[int, int]]) -> None:
-        """Say which characters of a growing reply were drafted, before they are added."""
-        view = self._views.get(message_id)
-        if isinstance(view, AssistantMessage):
-            view.mark_drafted(spans)
-
-    def append(self, message_id: int, text: str) -> None:
-        """Add to a growing reply."""
-        view = self._views.get(message_id)
-        if isinstance(view, AssistantMessage):
-            view.append(text)
-
-    def show_live(
-        self,
-        message_id: int,
-        rate: float,
-        ttft: float | None,
-        wait: float,
-        extra: str = "",
-        progress: DeepProgress | None = None,
-    ) -> None:
-        """Show how fast a growing reply is coming, and how far the stages before it are."""
-        view = self._views.get(message_id)
-        if isinstance(view, AssistantMessage):
-            view.show_live(rate, ttft, wait, extra, progress)
-
-    def show_answered_by(self, message_id: int, name: str | None) -> None:
-        """Mark a reply that the small model gives."""
-        view = self._views.get(message_id)
-        if isinstance(view, AssistantMessage):
-            view.show_answered_by(name)
 
     def show_ended(self, message: Message) -> None:
         """Show how a reply ended."""
         self._path = [message if known.id == message.id else known for known in self._path]
-        view = self._views.get(message.id)
-        if isinstance(view, AssistantMessage):
+        if (view := self.reply(message.id)) is not None:
             view.show_ended(message)
 
     # What the keyboard does with the last messages, while they are shown.

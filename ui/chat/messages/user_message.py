@@ -6,7 +6,7 @@ import math
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent, QTextBlockFormat, QTextOption
-from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout
 
 from ui.chat.attachments.sent_files import SentFiles
 from ui.chat.markdown.text_tools import TextTools
@@ -39,8 +39,8 @@ _NEAR = 200  # characters before which a cut looks for the end of a line or a wo
 class UserMessage(MessageView):
     """A bubble with plain text."""
 
-    def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
-        super().__init__(message, versions, tools, parent)
+    def __init__(self, message: Message, versions: list[int], tools: TextTools) -> None:
+        super().__init__(message, versions, tools)
         self.setAccessibleName(tr("You said"))
         self.view = _BubbleText()
         self.view.setAccessibleName(tr("Your message: {beginning}", beginning=opening(message.content)))

@@ -24,9 +24,9 @@ Take = Callable[[str], object]
 class PromptMenu(QObject):
     """Opens menus over the library, and the forms behind them."""
 
-    def __init__(self, library: PromptLibrary, models: Callable[[], list[str]], window: QWidget) -> None:
-        super().__init__(window)
-        self._library, self._models, self._window = library, models, window
+    def __init__(self, library: PromptLibrary, models: Callable[[], list[str]], page: QWidget) -> None:
+        super().__init__(page)
+        self._library, self._models, self._page = library, models, page
 
     def offer(self, button: QWidget, is_system: bool, take: Take, written: str) -> QMenu:
         """Show what can be taken at ``button``; ``written`` is what stands there and may be kept."""
@@ -51,10 +51,10 @@ class PromptMenu(QObject):
         if not variables_of(prompt.text):
             take(prompt.text)
             return
-        form = PromptForm(prompt, self._window)
+        form = PromptForm(prompt, self._page.window())
         form.filled.connect(take)
         form.open()
 
     def manage(self, begin: Prompt | None = None) -> None:
         """Show all prompts."""
-        PromptsDialog(self._library, self._models(), self._window, begin).open()
+        PromptsDialog(self._library, self._models(), self._page.window(), begin).open()

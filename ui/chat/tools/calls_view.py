@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QPlainTextEdit,
     QPushButton,
     QToolButton,
@@ -31,7 +30,7 @@ from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import on_button
-from ui.widgets.page_layout import announce
+from ui.widgets.page_layout import announce, plain_label
 
 HEIGHT = 160  # pixels of an unfolded call at most, which then scrolls
 LINE = 80  # characters that have room in a line of it, about
@@ -115,10 +114,7 @@ class CallRow(Dressed, QFrame):
         self.head.setToolTip(tr("Show what was asked and what came back"))
         self.head.toggled.connect(self._unfold)
         self.head.toggled.connect(self.unfolded)
-        self.question, self.details = QLabel(), QPlainTextEdit()
-        self.question.setWordWrap(True)
-        self.question.setTextFormat(Qt.TextFormat.PlainText)
-        self.question.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.question, self.details = plain_label(tone="", can_select=True), QPlainTextEdit()
         self.details.setObjectName("attachmentText")
         self.details.setReadOnly(True)
         self.details.setTabChangesFocus(True)

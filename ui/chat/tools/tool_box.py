@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from models.formatting.json_values import value_of
+from models.files.disk import read_value, write_whole
 from ui.client.attachments import Attachment, from_object
-from ui.client.server_watch import ModelChoice
+from ui.client.server_watch import ServerWatch
 from ui.language import tr
 from ui.platform.helper_process import HelperProcess
 
@@ -59,17 +60,15 @@ class ToolBox(QObject):
 
     changed = Signal()
 
-    def __init__(self, path: Path, parent: QObject | None = None) -> None:
+    def __init__(self, path: Path, watch: ServerWatch, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._path = path
-        self.servers: tuple[ToolServer, ...] = _read(path)
+        self._path, self._watch = path, watch
+        self.servers: tuple[ToolServer, ...] = read_value(tuple[ToolServer, ...], path) or ()
         self.problems: dict[str, str] = {}  # by server
         self._tools: dict[str, tuple[Tool, ...]] = {}
         self._host: HelperProcess | None = None
         self._calls: dict[int, Done] = {}
         self._last_call = 0
-        self._cannot_call: frozenset[str] = frozenset()
-        self._loaded: str | None = None
 
     def start(self) -> None:
         """Open the servers that are on."""
@@ -88,17 +87,9 @@ class ToolBox(QObject):
         """Return the tools of a server, None while it is not connected."""
         return self._tools.get(server)
 
-    def set_models(self, models: Sequence[ModelChoice]) -> None:
-        """Learn which models can call tools."""
-        self._cannot_call = frozenset(model.name for model in models if not model.calls_tools)
-
-    def set_loaded(self, model: str | None) -> None:
-        """A chat that asks for no model is answered by this one."""
-        self._loaded = model
-
     def offered_to(self, model: str | None) -> list[dict[str, Any]]:
-        """Return the tools for a model, none where it is known that it cannot call any."""
-        return [] if (model or self._loaded) in self._cannot_call else self.functions
+        """Return the tools for a model, None for the one that is loaded; none where it cannot call any."""
+        return self.functions if self._watch.calls_tools(model) else []
 
     @property
     def functions(self) -> list[dict[str, Any]]:
@@ -204,14 +195,9 @@ class ToolBox(QObject):
 
     def _write(self, servers: tuple[ToolServer, ...]) -> None:
         self.servers = servers
-        part = self._path.with_name(f"{self._path.name}.part")
-        try:
-            part.touch(mode=0o600)  # values may be keys
-            part.write_text(json.dumps([asdict(server) for server in servers], indent=1), encoding="utf-8")
-            part.replace(self._path)
-        except OSError:
-            # They are there until the window closes; a full disk is told of by the chats.
-            return
+        # They are there until the window closes; a full disk is told of by the chats. Values may be keys.
+        with contextlib.suppress(OSError):
+            write_whole(self._path, json.dumps([asdict(server) for server in servers], indent=1), is_private=True)
 
 
 def has_all_quotes(at: str) -> bool:
@@ -245,11 +231,3 @@ def extra_text(server: ToolServer) -> str:
 
 def _function(server: str, tool: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}_{tool}")[:LONGEST_NAME]
-
-
-def _read(path: Path) -> tuple[ToolServer, ...]:
-    try:
-        servers: tuple[ToolServer, ...] = value_of(tuple[ToolServer, ...], json.loads(path.read_text(encoding="utf-8")))
-        return servers
-    except (OSError, ValueError, TypeError, KeyError):
-        return ()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
@@ -147,11 +146,8 @@ class ServerRow(QWidget):
         self.is_on = CheckField(on_button(name))
         self.is_on.setToolTip(tr("Offer its tools to models"))
         self.is_on.setMinimumWidth(scaled(LEAST_NAME))
-        self.at, self.state = ElidedLabel(), QLabel()
+        self.at, self.state = ElidedLabel(), plain_label(tone="caption")
         self.at.setProperty("tone", "caption")
-        self.state.setProperty("tone", "caption")
-        self.state.setWordWrap(True)
-        self.state.setTextFormat(Qt.TextFormat.PlainText)
         self.retry = TextButton(tr("Try again"), tr("Try {name} again", name=name))
         self.forget = TextButton(tr("Ask again"), tr("Ask again before {name} is called", name=name))
         self.forget.setToolTip(tr("Take back what you have allowed for good"))
