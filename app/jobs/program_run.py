@@ -63,7 +63,7 @@ class ProgramRun:
         """End it at once."""
         with self._lock:
             self._is_cancelled = True
-            if self._process is not None:
+            if self._process is not None and self._process.poll() is None:
                 _kill(self._process.pid)
 
     def _started(self) -> subprocess.Popen[str]:
@@ -97,9 +97,17 @@ def _follow(stream: IO[str], say: Said, words: deque[str]) -> None:
     """Pass progress on; what else is said is kept, the last of it."""
     for line in stream:
         text = line.strip()
-        if text.startswith("{"):
-            step = json.loads(text)
-            say(step["stage"], step["share"])
+        if (step := _step(text)) is not None:
+            say(*step)
         elif text:
             words.append(text)
             say(text, 0.0)
+
+
+def _step(text: str) -> tuple[str, float] | None:
+    """Return what a line says of progress; None where it says something else, which may look like JSON too."""
+    try:
+        step = json.loads(text)
+        return str(step["stage"]), float(step["share"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None

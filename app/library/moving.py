@@ -9,12 +9,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder, models_place_file
 from app.library.errors import LibraryError
-from models.files.disk import write_whole
+from models.files.disk import held_lock, write_whole
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 from models.library.values import MoveStep
@@ -30,8 +31,20 @@ class MoveCancelled(LibraryError):
     """The move was cancelled: the models are where they were."""
 
 
+@contextmanager
+def no_other_move() -> Iterator[None]:
+    """Keep all others from moving the models, in other processes too; raises LibraryError while somebody does."""
+    lock = held_lock(models_place_file().with_suffix(".lock"))
+    if lock is None:
+        raise LibraryError(Sentence("The models are being moved already."), ExitCode.USAGE)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 class ModelsMove:
-    """One move. Until all files are copied and checked nothing of the old folder is changed."""
+    """One move, for which ``no_other_move`` is held. Until all is copied and checked the old folder stays as it is."""
 
     def __init__(self, chosen: Path) -> None:
         """Raises LibraryError if ``chosen`` cannot take the place of the present folder of models."""

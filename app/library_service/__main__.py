@@ -1,6 +1,7 @@
 """``python -m app.library_service``: answers requests on stdin, one line of JSON each, until stdin ends.
 
 The server writes them, with fields that it has checked: {"id": 3, "ask": "ShowModel", "with": {"name": "..."}}
+With the number alone, nobody waits for that answer any more: {"id": 3}
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from weakref import WeakValueDictionary
 
-from app.library_service.outbox import Outbox
+from app.library_service.outbox import Outbox, Stop
 from app.library_service.service import LibraryService
 from models.formatting.json_values import value_of
 from models.library.requests import ROUTES
@@ -30,10 +32,16 @@ def main() -> None:
     service, threads = LibraryService(outbox.tell), ThreadPoolExecutor(N_THREADS, "library")
     service.start()
     kinds = {route.request.__name__: route.request for route in ROUTES}
+    stops: WeakValueDictionary[int, Stop] = WeakValueDictionary()  # of what is going on
     for line in sys.stdin.buffer:
         asked = json.loads(line)
-        answer = service.take(value_of(kinds[asked["ask"]], asked["with"]))
-        threads.submit(_answer, answer, outbox, asked["id"])
+        number = asked["id"]
+        if "ask" in asked:
+            stops[number] = stop = Stop()
+            answer = service.take(value_of(kinds[asked["ask"]], asked["with"]), stop)
+            threads.submit(_answer, answer, outbox, number)
+        elif (unwanted := stops.get(number)) is not None:
+            unwanted.set()
     service.stop()
     threads.shutdown(wait=False, cancel_futures=True)
     # Leave at once: threads may wait for the network much longer.

@@ -73,19 +73,23 @@ class DownloadService:
 
     def pause(self, number: int) -> None:
         """Stop one and keep what has arrived."""
-        self._act(self.queue.pause, number)
+        self.queue.pause(number)
+        self._notifier.note()
 
     def resume(self, number: int) -> None:
         """Let one go on."""
-        self._act(self.queue.resume, number)
+        self.queue.resume(number)
+        self._notifier.note()
 
     def cancel(self, number: int) -> None:
         """End one and remove what has arrived."""
-        self._act(self.queue.cancel, number)
+        self.queue.cancel(number)
+        self._notifier.note()
 
     def move(self, number: int, position: int) -> None:
         """Put one at a place of the queue."""
-        self._act(lambda number: self.queue.move(number, max(0, position)), number)
+        self.queue.move(number, max(0, position))
+        self._notifier.note()
 
     def clear_ended(self) -> None:
         """Take those that have ended off the list."""
@@ -95,12 +99,6 @@ class DownloadService:
     def use_settings(self) -> None:
         """Ask the Hub as it is set now."""
         self.queue.use(hub())
-
-    def _act(self, act: Callable[[int], None], number: int) -> None:
-        # Two windows' clicks can cross: what is gone from the list needs nothing.
-        if any(job.number == number for job in self.queue.jobs):
-            act(number)
-        self._notifier.note()
 
     def _on_change(self, job: QueuedDownload) -> None:
         if job.phase is DownloadPhase.DONE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 from app.environment.exit_codes import ExitCode
@@ -28,8 +29,10 @@ class HubService:
 
     def __init__(self, machine: MachineService) -> None:
         self._machine = machine
-        # The reports on repositories that are shown, made once: a model is judged the same wherever it is named.
+        # The reports on repositories that are shown, made once: a model is judged the same wherever it is named. They
+        # are of one Hub: another gets a new dictionary, and what the last one still answers is kept in its own.
         self._seen: dict[str, RepositoryReports] = {}
+        self._lock = threading.Lock()
 
     def suggested(self) -> Suggested:
         """Return the models to begin with, judged for this machine by the figures in the list."""
@@ -76,11 +79,12 @@ class HubService:
         return self._seen.get(repo_id) or self._look(repo_id)
 
     def _look(self, repo_id: str) -> RepositoryReports:
-        client = hub()
+        seen, client = self._seen, hub()
         found = RepositoryReports(client, client.repository(repo_id), self._machine.now)
-        while len(self._seen) >= _N_KEPT:
-            self._seen.pop(next(iter(self._seen)))
-        self._seen[repo_id] = found
+        with self._lock:
+            while len(seen) >= _N_KEPT:
+                seen.pop(next(iter(seen)))
+            seen[repo_id] = found
         return found
 
     def judge(self, repo_id: str, wanted: str) -> RemoteFitReport:
@@ -108,15 +112,16 @@ class HubService:
 
     def change(self, address: str | None, proxy: str | None) -> HubFacts:
         """Reach the Hub at another address or through another proxy, None: as before; raises LibraryError too."""
-        saved = saved_settings(hub_file())
         # Passwords are shown as stars, so a proxy that comes back with stars has not changed.
         keeps_proxy = proxy is None or "***@" in proxy
         try:
-            save_settings(
-                hub_file(),
-                address=saved.get("address") if address is None else address,
-                proxy=saved.get("proxy") if keeps_proxy else proxy,
-            )
+            with self._lock:
+                saved = saved_settings(hub_file())
+                save_settings(
+                    hub_file(),
+                    address=saved.get("address") if address is None else address,
+                    proxy=saved.get("proxy") if keeps_proxy else proxy,
+                )
         except OSError as error:
             raise LibraryError(
                 "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
@@ -124,7 +129,7 @@ class HubService:
                 path=hub_file(),
                 reason=system_reason(error),
             ) from error
-        self._seen.clear()
+        self._seen = {}
         return self.facts()
 
     def log_in(self, typed: str) -> HubFacts:
@@ -137,13 +142,13 @@ class HubService:
         client = hub()
         user = client.user_of(secret)
         keep_token(client.settings.address, secret)
-        self._seen.clear()
+        self._seen = {}
         return replace(self.facts(), user=user)
 
     def log_out(self) -> HubFacts:
         """Remove the token from the keyring."""
         forget_token(hub_settings().address)
-        self._seen.clear()
+        self._seen = {}
         return self.facts()
 
 

@@ -35,6 +35,7 @@ class MachineService:
         self._measured = measured
         self._lock = threading.Lock()
         self._is_measuring = threading.Lock()
+        self._is_asked = threading.Event()  # a measurement that somebody waits for goes before what is left for later
         self._here: CurrentMachine | None = None
         self._looked = 0.0
         self._rest: threading.Thread | None = None
@@ -68,7 +69,9 @@ class MachineService:
         ``is_first`` measures only what takes a few seconds, unless that is known: how fast memory is, also that of
         GPUs. The rest follows on a thread when nothing else is at work; so does what others have disturbed.
         """
+        self._is_asked.set()
         with self._is_measuring:
+            self._is_asked.clear()
             self._end_where_stopped(stop)
             check_is_at_rest()
             found = check_bandwidth(measure_again=not is_first, should_stop=stop.is_set)
@@ -122,14 +125,19 @@ class MachineService:
             time.sleep(seconds)
             if other_work() is not None or others_are_busy(others):
                 continue
-            if is_estimate:
-                is_estimate = check_bandwidth().is_estimate
-            kernels = None if is_estimate else check_kernels(should_stop=_is_wanted)
+            with self._is_measuring:
+                if is_estimate:
+                    is_estimate = check_bandwidth(should_stop=self._is_asked.is_set).is_estimate
+                kernels = None if is_estimate else check_kernels(should_stop=self._is_wanted)
             if kernels is not None and not kernels.is_estimate:
                 break
             seconds = min(2 * seconds, _MOST_SECONDS)
         self._forget()
         self._measured()
+
+    def _is_wanted(self) -> bool:
+        """Whether somebody has something else to do on this machine."""
+        return self._is_asked.is_set() or other_work() is not None
 
     def _forget(self) -> None:
         with self._lock:
@@ -141,8 +149,3 @@ def check_is_at_rest() -> None:
     work = other_work()
     if work is not None:
         raise LibraryError(work.why_not_now, ExitCode.ERROR)
-
-
-def _is_wanted() -> bool:
-    """Whether somebody else has something to do on this machine."""
-    return other_work() is not None

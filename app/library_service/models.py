@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,7 @@ class ModelService:
     def __init__(self) -> None:
         self.catalog = catalog()
         self._changes = FileChanges()
+        self._importing = threading.Lock()  # while the list of folders or of files is read and written
         self.listed = ListedModels(())
 
     def rows(
@@ -74,7 +76,8 @@ class ModelService:
 
     def import_folder(self, folder: str) -> FolderPlace:
         """Use the models of a folder where they are; raises LibraryError."""
-        return _place(import_folder(Path(folder)), is_imported=True)
+        with self._importing:
+            return _place(import_folder(Path(folder)), is_imported=True)
 
     def import_file(self, file: str) -> str:
         """Use one model file where it is, and return the model's name; raises LibraryError."""
@@ -85,10 +88,14 @@ class ModelService:
                 ExitCode.MODEL,
                 name=path.name,
             )
+        with self._importing:
+            return self._import_file(path)
+
+    def _import_file(self, path: Path) -> str:
         entry = self._at(path)
         if entry is None:
             found = self.catalog.find(str(path))
-            if found is None and _STAND_IN in file:
+            if found is None and _STAND_IN in str(path):
                 raise LibraryError(
                     "{name} cannot be opened: its name is not UTF-8. Rename the file, or import its folder in the "
                     "library.",
@@ -119,7 +126,8 @@ class ModelService:
 
     def forget(self, folder: str) -> str:
         """No longer look through an imported folder, and return its path; raises LibraryError."""
-        return str(forget_folder(Path(folder)))
+        with self._importing:
+            return str(forget_folder(Path(folder)))
 
     def places(self) -> tuple[FolderPlace, ...]:
         """Return the folders that are imported, and those that could be."""

@@ -59,10 +59,11 @@ class RowReporter:
 
     def forget(self, entry: ModelEntry | None = None) -> None:
         """Judge a model anew: who drafts for it has changed; all where none is named."""
-        if entry is None:
-            self._known = {}
-        else:
-            self._known.pop(entry.path, None)
+        with self._lock:
+            known = {} if entry is None else dict(self._known)
+            if entry is not None:
+                known.pop(entry.path, None)
+            self._known = known  # another one: what is just being judged goes into the old one, and is judged again
         self._wanted.set()
 
     def _work(self) -> None:
@@ -78,12 +79,12 @@ class RowReporter:
 
     def _judge_some(self) -> bool:
         """Judge for a moment and tell; say whether there may be more."""
-        listed, begin = self._listed, time.monotonic()
+        listed, known, begin = self._listed, self._known, time.monotonic()
         found: list[RowReport] = []
         for entry in listed.models:
             if entry.problem is None and entry.facts is not None and not self._is_fresh(entry):
                 row = self._judged(entry, entry.facts, listed)
-                self._known[entry.path] = _Judged(entry.facts, row, time.monotonic())
+                known[entry.path] = _Judged(entry.facts, row, time.monotonic())
                 found.append(row)
                 if len(found) == MOST_TOLD or time.monotonic() - begin > SLICE_SECONDS:
                     break

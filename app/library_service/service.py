@@ -16,7 +16,6 @@ from models.formatting.sentence import Sentence
 from models.library import requests as ask
 
 if TYPE_CHECKING:
-    from app.library.moving import ModelsMove
     from app.library_service.downloads import DownloadService
     from app.library_service.hub import HubService
     from app.library_service.machine import MachineService
@@ -30,7 +29,11 @@ if TYPE_CHECKING:
 
 _Made = TypeVar("_Made")
 # The requests that each request to stop ends.
-_STOPS: Final = {ask.StopPairTest: (ask.TestPair,), ask.StopMeasuring: (ask.MeasureMachine, ask.Verify, ask.RunBench)}
+_STOPS: Final = {
+    ask.StopPairTest: (ask.TestPair,),
+    ask.StopMeasuring: (ask.MeasureMachine, ask.Verify, ask.RunBench),
+    ask.CancelMove: (ask.MoveModels,),
+}
 
 
 class _Part(Generic[_Made]):
@@ -55,13 +58,13 @@ class LibraryService:
         self._tell = tell
         self.making = threading.RLock()
         self._is_started = False
-        self._move: ModelsMove | None = None
         self._handlers = self._made_handlers()
-        self._measurements: dict[type, Callable[[Any, Stop], Any]] = {
+        self._stoppable: dict[type, Callable[[Any, Stop], Any]] = {
             ask.TestPair: lambda request, stop: self._pairs.test(wish=request, stop=stop),
             ask.Verify: lambda request, stop: self._measuring.verify(request=request, stop=stop),
             ask.RunBench: lambda request, stop: self._measuring.bench(request.name, stop),
             ask.MeasureMachine: lambda request, stop: self._measure(stop, is_first=request.is_first),
+            ask.MoveModels: self._move_models,
         }
         # The kinds of the requests that are not answered yet, by the signals that stop them.
         self._going: WeakKeyDictionary[Stop, type] = WeakKeyDictionary()
@@ -77,7 +80,6 @@ class LibraryService:
 
     def stop(self) -> None:
         """End what is going on. Of a smaller copy that is being made nothing is left."""
-        self._cancel_move()
         self._downloads.stop()
         self._quantiser.stop()
         for stop in tuple(self._going):
@@ -90,19 +92,19 @@ class LibraryService:
         """
         return self.take(request)()
 
-    def take(self, request: Any) -> Callable[[], Any]:
+    def take(self, request: Any, stop: Stop | None = None) -> Callable[[], Any]:
         """Take a request in its order, at once; return what answers it on any thread, like ``answer``.
 
-        A request to stop ends what was taken before it, whether or not its thread has begun with it.
+        A request to stop ends what was taken before it, whether or not its thread has begun with it; so does ``stop``.
         """
         kind = type(request)
         if kind in _STOPS:
             stops = [stop for stop, of in self._going.items() if of in _STOPS[kind]]
             return lambda: _set(stops)
-        if kind in self._measurements:
-            stop = Stop()
+        if kind in self._stoppable:
+            stop = stop or Stop()
             self._going[stop] = kind
-            return partial(self._measurements[kind], request, stop)
+            return partial(self._stoppable[kind], request, stop)
         return partial(self._handlers[kind], request)
 
     @_Part
@@ -188,8 +190,6 @@ class LibraryService:
             ask.ListBenches: lambda request: self._measuring.benches,
             ask.ShowMachine: lambda request: self._machine.facts(),
             ask.DismissNotice: self._changing_models(lambda request: self._shelf.dismiss(request.path)),
-            ask.MoveModels: self._move_models,
-            ask.CancelMove: lambda request: self._cancel_move(),
             ask.ListPlaces: lambda request: self._shelf.places(),
             ask.RemoveModel: self._changing_models(self._remove),
             ask.ImportFolder: self._changing_models(lambda request: self._shelf.import_folder(request.folder)),
@@ -215,26 +215,19 @@ class LibraryService:
             ask.ClearEnded: lambda request: self._downloads.clear_ended(),
         }
 
-    def _move_models(self, request: ask.MoveModels) -> Iterator[MoveStep]:
-        from app.library.moving import ModelsMove
+    def _move_models(self, request: ask.MoveModels, stop: Stop) -> Iterator[MoveStep]:
+        from app.library.moving import ModelsMove, no_other_move
 
-        if self._move is not None:
-            raise LibraryError(Sentence("The models are being moved already."), ExitCode.USAGE)
-        if self._downloads.is_busy or any(not one.is_over for one in self._quantiser.quantisings):
-            raise LibraryError(
-                Sentence("A model is being downloaded or made smaller: wait until that has ended, or pause it."),
-                ExitCode.USAGE,
-            )
-        self._move = ModelsMove(Path(request.folder))
-        try:
-            yield from self._move.run()
-        finally:
-            self._move = None
+        with no_other_move():
+            if self._downloads.is_busy or any(not one.is_over for one in self._quantiser.quantisings):
+                raise LibraryError(
+                    Sentence("A model is being downloaded or made smaller: wait until that has ended, or pause it."),
+                    ExitCode.USAGE,
+                )
+            move = ModelsMove(Path(request.folder))
+            stop.calls(move.cancel)
+            yield from move.run()
         self._tell_of_models()
-
-    def _cancel_move(self) -> None:
-        if self._move is not None:
-            self._move.cancel()
 
     def _changing_models(self, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def changed(request: Any) -> Any:

@@ -46,6 +46,7 @@ class QueuedDownload:
 class DownloadQueue:
     """Runs downloads in order, one at a time, in a thread of its own. Thread-safe.
 
+    Numbers of jobs that are gone from the list mean nothing: two windows' clicks can cross.
     ``changed`` is called from that thread with a job that has changed. The next queue of the same folder starts with
     the unfinished downloads of those that are gone, paused; ``interrupted`` are the numbers of those that the user had
     not paused.
@@ -91,8 +92,8 @@ class DownloadQueue:
                 known = QueuedDownload(next(self._numbers), request)
                 self._jobs.append(known)
                 self._save()
-        self.resume(known.number)
-        return self._job(known.number)
+            self.resume(known.number)
+            return self._job(known.number)
 
     def pause(self, number: int) -> None:
         """Stop a job; its partial files are kept."""
@@ -103,7 +104,7 @@ class DownloadQueue:
         with self._lock:
             if number in self._asked:
                 self._asked[number] = DownloadPhase.QUEUED
-            elif self._job(number).phase in (DownloadPhase.PAUSED, DownloadPhase.FAILED):
+            elif self._phase(number) in (DownloadPhase.PAUSED, DownloadPhase.FAILED):
                 self._set(number, phase=DownloadPhase.QUEUED)
                 self._save()
             self._start()
@@ -115,10 +116,11 @@ class DownloadQueue:
     def move(self, number: int, position: int) -> None:
         """Move a job to a position, 0 being first. Running jobs go on."""
         with self._lock:
-            job = self._job(number)
-            self._jobs.remove(job)
-            self._jobs.insert(position, job)
-            self._save()
+            if self._phase(number) is not None:
+                job = self._job(number)
+                self._jobs.remove(job)
+                self._jobs.insert(position, job)
+                self._save()
 
     def clear_ended(self) -> None:
         """Remove finished jobs from the list."""
@@ -156,12 +158,11 @@ class DownloadQueue:
                 self._asked[number] = phase
                 running.stop()
                 return
-            job = self._job(number)
-            if job.phase is DownloadPhase.DONE:
+            if self._phase(number) in (None, DownloadPhase.DONE):
                 return
             self._set(number, phase=phase)
             if phase is DownloadPhase.CANCELLED:
-                self._discard(job)
+                self._discard(self._job(number))
             self._save()
 
     def _start(self) -> None:
@@ -226,6 +227,9 @@ class DownloadQueue:
     def _is_there(self, job: QueuedDownload) -> bool:
         # Path.exists raises if the disk was pulled out, and the next download must start all the same.
         return all(os.path.exists(self._folder / name) for name in job.files)
+
+    def _phase(self, number: int) -> DownloadPhase | None:
+        return next((job.phase for job in self._jobs if job.number == number), None)
 
     def _job(self, number: int) -> QueuedDownload:
         return next(job for job in self._jobs if job.number == number)

@@ -270,8 +270,9 @@ class ChoosePartner:
 class MoveModels:
     """Move the folder of models to another place. Answered in parts, which say how far it is.
 
-    Refused without enough space or permission, and while anything is downloaded or quantised. If it fails or is
-    cancelled, nothing has changed. Programs that use the old folder have to be restarted afterwards.
+    Refused without enough space or permission, and while anything is downloaded or quantised. If it fails, is
+    cancelled, or its client leaves, nothing has changed. Programs that use the old folder have to be restarted
+    afterwards.
     """
 
     folder: str
@@ -286,7 +287,8 @@ class CancelMove:
 class TestPair:
     """Measure the most promising drafts of a model here, or the one named, and choose the fastest; takes minutes.
 
-    Answered in parts, which say how far it is. It waits while a server on this machine is busy, unless ``now``.
+    Answered in parts, which say how far it is; it ends when its client leaves. It waits while a server on this machine
+    is busy, unless ``now``.
     """
 
     name: str
@@ -330,7 +332,8 @@ class MeasureMachine:
 class Verify:
     """Verify that drafting changes no text of a model, and measure its gain, as ``./slipstream verify`` does.
 
-    ``partner`` "" is the draft that the model is loaded with. Answered in parts; refused beside other work.
+    ``partner`` "" is the draft that the model is loaded with. Answered in parts; it ends when its client leaves.
+    Refused beside other work.
     """
 
     name: str
@@ -346,7 +349,10 @@ class ListBenches:
 
 @dataclass(frozen=True, slots=True)
 class RunBench:
-    """Run a benchmark with its default options; answered in parts, refused beside other work."""
+    """Run a benchmark with its default options; answered in parts, refused beside other work.
+
+    It ends when its client leaves.
+    """
 
     name: str
 

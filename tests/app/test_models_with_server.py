@@ -96,6 +96,20 @@ def test_an_imported_folder_is_in_the_window(models, window, tmp_path: Path) -> 
     assert "own" not in [row.name for row in window.get(ask.ListModels()).rows]
 
 
+def test_a_folder_whose_name_is_not_utf8_is_imported(window, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"F\xfcchse")
+    folder.mkdir()
+    shutil.copy(EMBER_DRAFT, folder / os.fsdecode(b"F\xfc.gguf"))
+    told = ran("models", "import", str(folder)).stdout
+    assert told == f"{tmp_path}/F\ufffdchse: 1 of 1 models can be used.\n  F%FC\n"
+    (row,) = [row for row in window.get(ask.ListModels()).rows if row.name == "F%FC"]
+    assert os.fsencode(row.path) == os.fsencode(tmp_path) + b"/F\xfcchse/F\xfc.gguf"
+    for words, field in (((), "folder"), (("--forget",), "forgotten")):
+        told = json.loads(ran("models", "import", str(folder), *words, "--json").stdout)
+        assert told[field] == str(folder)
+    assert "F%FC" not in [row.name for row in window.get(ask.ListModels()).rows]
+
+
 def test_a_server_without_a_key_deletes_nothing_for_good(models, hub_server, home, tmp_path, monkeypatch, mine) -> None:
     """Whoever else uses the machine could ask it for that; the command does it itself."""
     open_to_all = LibraryServer(forked_library_command, api_key=None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,13 @@ import pytest
 from app.environment.paths import models_folder
 from app.library.errors import LibraryError
 from app.library.moving import FOLDER, ModelsMove, MoveCancelled
-from models.library.values import MoveStep
+from models.library import requests as ask
+from models.library.values import MoveStep, Trouble
 from tests.support.disks import small_disk
+from tests.support.fork_server import forked_library_command
+from tests.support.library_client import LibraryClient
+from tests.support.waiting import until
+from tools.stand_ins.library_server import LibraryServer
 
 N_BYTES = 20 << 20
 
@@ -148,3 +154,45 @@ def test_places_that_cannot_be_are_refused(source: Path, tmp_path: Path) -> None
         with pytest.raises(LibraryError, match=why):
             ModelsMove(place)
     assert not (source / "below").exists()
+
+
+@pytest.fixture
+def library(source: Path) -> Iterator[LibraryClient]:
+    client = LibraryClient(LibraryServer(forked_library_command))
+    yield client
+    client.close()
+
+
+def test_of_two_moves_at_once_one_is_refused(library: LibraryClient, source: Path, tmp_path: Path) -> None:
+    for number in range(2_000):  # looking at them takes a while
+        (source / f"{number}.txt").touch()
+    found = {}
+
+    def move(name: str) -> None:
+        with library.parts(ask.MoveModels(str(tmp_path / name))) as parts:
+            *_, found[name] = parts
+
+    threads = [threading.Thread(target=move, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (refused,) = [name for name, last in found.items() if isinstance(last, Trouble)]
+    assert found.pop(refused).sentence == "The models are being moved already."
+    ((moved, last),) = found.items()
+    assert last.is_over
+    assert models_folder() == tmp_path / moved
+    assert len(contents(tmp_path / moved)) == 2_004
+    assert not (tmp_path / refused).exists()
+    assert not source.exists()
+
+
+def test_a_move_is_cancelled_when_its_client_leaves(library: LibraryClient, source: Path, tmp_path: Path) -> None:
+    with open(source / "large.gguf", "wb") as large:
+        large.truncate(1 << 30)
+    before = sorted(source.rglob("*"))
+    with library.parts(ask.MoveModels(str(tmp_path / "new"))) as parts:
+        assert next(parts).stage == "copying"
+    until(lambda: not (tmp_path / "new").exists())
+    assert sorted(source.rglob("*")) == before
+    assert models_folder() == source

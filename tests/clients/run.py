@@ -103,8 +103,9 @@ CLIENTS = (
     Client(
         "LangChain",
         "langchain-openai",
-        "invoke, stream, tools, structured output, tools beside it",
+        "invoke, stream, tools, structured output, tools beside it; also by Anthropic's protocol",
         ("langchain_client.py",),
+        more=("langchain-anthropic",),
     ),
     Client(
         "LangChain (Node)",
@@ -227,6 +228,7 @@ CLIENTS = (
         "codex", "@openai/codex", "one shot (`codex exec`), set up as the window says", ("codex_client.mjs",), "npm"
     ),
     Client("Claude Code", "@anthropic-ai/claude-code", "one shot (`claude -p`)", ("claude_code_client.mjs",), "npm"),
+    Client("Claude Agent SDK", "claude-agent-sdk", "one question, with a tool on offer", ("claude_agent_client.py",)),
     Client(
         "Qwen Code",
         "@qwen-code/qwen-code",

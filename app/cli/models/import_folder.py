@@ -58,7 +58,10 @@ def _forget(folder: Path, as_json: bool) -> None:
     from models.library.requests import ForgetFolder
 
     path = answer(ForgetFolder(str(folder.expanduser().absolute())))
-    print(json.dumps({"forgotten": path}) if as_json else f"{path} is no longer looked through.")
+    if as_json:
+        print(json.dumps({"forgotten": path}))
+    else:
+        say(f"{path} is no longer looked through.")
 
 
 def _print_places(as_json: bool) -> None:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 _Done = TypeVar("_Done")
 _Work = TypeVar("_Work", "Download", "Quantising")
-# Errors of a server that is of another version, has no API key, or is stopping.
-_NOT_DONE_THERE = frozenset({"not_found", "unknown_parameter", "api_key_needed", "library_stopped"})
+# Errors of a server that is of another version, has no API key, or is stopping; and no server takes the name of a file
+# that UTF-8 cannot hold.
+_NOT_DONE_THERE = frozenset({"not_found", "unknown_parameter", "api_key_needed", "library_stopped", "invalid_json"})
 _LOOK_SECONDS = 2.0  # for a server to answer; one that hangs is passed over
 
 

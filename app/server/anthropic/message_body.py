@@ -15,8 +15,8 @@ from core.values.errors import BadRequest
 
 Block = dict[str, Any]
 Message = dict[str, Any]
-# Blocks of an assistant's turn that only Anthropic can read.
-_UNREAD = ("redacted_thinking", "server_tool_use", "web_search_tool_result")
+# Blocks of an assistant's turn that only Anthropic can read, besides the results of tools that ran there.
+_UNREAD = ("redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_listing", "container_upload", "fallback")
 # Fields of the chat's body by other names.
 SENT_FIELDS = {
     "max_completion_tokens": "max_tokens",
@@ -48,9 +48,9 @@ class AnthropicTool(LenientBody):
 
 
 class AnthropicThinking(WholeNumbers, LenientBody):
-    """Whether and how long the model thinks before it answers."""
+    """Whether and how long the model thinks before it answers; ``between_tools``: only over the results of tools."""
 
-    type: Literal["enabled", "disabled", "adaptive"]
+    type: Literal["enabled", "disabled", "adaptive", "between_tools"]
     budget_tokens: int | None = Field(default=None, ge=1)
 
 
@@ -84,6 +84,7 @@ class MessageBody(WholeNumbers, LenientBody):
     speed: str | None = None
     cache_salt: Text | None = None
     mcp_servers: list[Any] | None = Field(default=None, max_length=0)
+    compaction: None = None
 
     def chat(self) -> ChatCompletionBody:
         """Return the chat call's body; raises BadRequest and ApiError."""
@@ -105,9 +106,16 @@ class MessageBody(WholeNumbers, LenientBody):
             **self._chosen(),
         }
         if self.thinking is not None and self.thinking.type != "adaptive":
-            fields["enable_thinking"] = self.thinking.type == "enabled"
+            kind = self.thinking.type
+            fields["enable_thinking"] = kind == "enabled" or (kind == "between_tools" and self._has_results)
             fields["reasoning_budget"] = self.thinking.budget_tokens
         return valid(ChatCompletionBody, fields, SENT_FIELDS)
+
+    @property
+    def _has_results(self) -> bool:
+        """Whether the last turn has results of tools."""
+        last = self.messages[-1].content
+        return not isinstance(last, str) and any(block.get("type") == "tool_result" for block in last)
 
     def _messages(self) -> list[Message]:
         messages: list[Message] = []
@@ -194,9 +202,12 @@ def _said(blocks: Sequence[Block], where: str) -> list[Message]:
                 "arguments": json.dumps(block.get("input") or {}, ensure_ascii=False),
             }
             turn.setdefault("tool_calls", []).append({"id": block.get("id"), "type": "function", "function": function})
-        elif kind not in _UNREAD:
+        elif kind == "compaction":  # a summary of what was said before, null where that failed
+            told = {"type": kind, "content": block.get("content") or ""}
+            turn["content"] = turn.get("content", "") + _string(told, "content", where)
+        elif kind not in _UNREAD and not str(kind).endswith("_tool_result"):
             raise _unreadable(kind, where)
-    return [turn]
+    return [turn if len(turn) > 1 else turn | {"content": ""}]
 
 
 def _asked(role: str, blocks: Sequence[Block], where: str) -> list[Message]:

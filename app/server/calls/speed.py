@@ -16,6 +16,7 @@ _TIERS = {
     "default": ReplySpeed.STANDARD,
     "scale": ReplySpeed.STANDARD,
     "priority": ReplySpeed.FAST,
+    "fast": ReplySpeed.FAST,
     "flex": ReplySpeed.BATCH,
 }
 # As OpenAI: a reply names the tier that it was served in.

@@ -94,15 +94,19 @@ class LibraryWorker:
         self._closing = asyncio.Event()
 
     async def ask(self, name: str, fields: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """Yield the parts of the answer as JSON has them; raises LibraryTrouble and LibraryStopped."""
+        """Yield the parts of the answer as JSON has them; raises LibraryTrouble and LibraryStopped.
+
+        Where nobody waits for the end of it, what can be stopped is.
+        """
         process = await self._running()
         self._number += 1
-        number, answers = self._number, asyncio.Queue[News]()
+        number, answers, is_over = self._number, asyncio.Queue[News](), False
         self._asked[number] = answers
         try:
             await _write(process, {"id": number, "ask": name, "with": fields})
             while True:
                 answer = await answers.get()
+                is_over = not answer.get("more")
                 if "stopped" in answer:
                     raise LibraryStopped
                 if (trouble := answer.get("trouble")) is not None:
@@ -115,6 +119,8 @@ class LibraryWorker:
                 return
         finally:
             self._asked.pop(number, None)
+            if not is_over and process.stdin is not None and not process.stdin.is_closing():
+                process.stdin.write(_line({"id": number}))
 
     async def news(self) -> AsyncGenerator[News, None]:
         """Yield what is going on, and then what happens, until the server is stopped.
@@ -150,7 +156,7 @@ class LibraryWorker:
             try:
                 await asyncio.wait_for(process.wait(), LEAVE_SECONDS)
             except TimeoutError:
-                process.kill()
+                _kill(process)
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _running(self) -> Process:
@@ -214,7 +220,7 @@ class LibraryWorker:
         except Exception:
             # Its output cannot be read, so no request would ever get an answer.
             _log.exception("the library's process is ended")
-            process.kill()
+            _kill(process)
         await process.wait()
         # Its own children may hold its stderr open for longer.
         await asyncio.wait({words}, timeout=WORDS_SECONDS)
@@ -274,10 +280,19 @@ class LibraryWorker:
             answers.put_nowait({"stopped": True})
 
 
+def _kill(process: Process) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+        process.kill()
+
+
 async def _write(process: Process, message: Mapping[str, Any]) -> None:
     assert process.stdin is not None
     try:
-        process.stdin.write(json.dumps(message).encode() + b"\n")
+        process.stdin.write(_line(message))
         await process.stdin.drain()
     except ConnectionError:
         raise LibraryStopped from None
+
+
+def _line(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"

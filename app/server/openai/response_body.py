@@ -22,7 +22,7 @@ Item = dict[str, Any]
 Message = dict[str, Any]
 
 # Fields that do not speak of the text to generate.
-_HINTS = frozenset({"client_metadata", "context_management", "max_tool_calls", "moderation", "prompt_cache_options"})
+_HINTS = frozenset({"client_metadata", "context_management", "max_tool_calls"})
 # Tools that OpenAI runs on its own machines and that a reply may do without, and what they left in a conversation.
 _HOSTED = ("web_search", "web_search_preview", "image_generation")
 _HOSTED_CALLS = ("web_search_call", "file_search_call", "image_generation_call")

@@ -6,20 +6,27 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from app.fit_reports.fit_reports import CurrentMachine, current_machine
+from app.library.find_model import find_model
 from app.library_service.downloads import DownloadService
+from app.library_service.hub import HubService
+from app.library_service.machine import MachineService
+from app.library_service.row_reports import RowReporter
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.files.errors import Stopped
 from models.library import requests as ask
-from models.library.values import Download
+from models.library.values import Download, RowReport
 from tests.support.library_client import LibraryClient
 from tests.support.waiting import until
-from tools.stand_ins.hub_server import TOKEN, Fault, HubServer
+from tools.stand_ins.hub_server import TOKEN, Fault, HubServer, SeenRequest
 
 EMBER = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
 REPO = "acme/fox-GGUF"
@@ -139,3 +146,89 @@ def test_what_is_told_last_is_how_downloads_are(open_library, monkeypatch: pytes
     until(lambda: service.downloads == ())
     until(lambda: told[-1] == ())
     service.stop()
+
+
+def at_once(library: LibraryClient, requests: list[object]) -> list[object]:
+    """Return the answers to requests that are all asked at the same time."""
+    ready = threading.Barrier(len(requests))
+
+    def ask_one(request: object) -> object:
+        ready.wait()
+        return library.ask(request)
+
+    with ThreadPoolExecutor(len(requests)) as threads:
+        return list(threads.map(ask_one, requests))
+
+
+def test_folders_that_are_imported_at_once_are_all_on_the_list(library: LibraryClient, tmp_path: Path) -> None:
+    folders = [tmp_path / f"folder {number}" for number in range(8)]
+    for folder in folders:
+        folder.mkdir()
+    for _ in range(5):
+        at_once(library, [ask.ImportFolder(str(folder)) for folder in folders])
+        places = [place.path for place in library.get(ask.ListPlaces()) if place.is_imported]
+        assert sorted(places) == sorted(map(str, folders))
+        at_once(library, [ask.ForgetFolder(str(folder)) for folder in folders])
+        assert not any(place.is_imported for place in library.get(ask.ListPlaces()))
+
+
+def test_a_file_that_is_opened_twice_at_once_is_one_model(
+    library: LibraryClient, models_folder: Path, tmp_path: Path
+) -> None:
+    file = Path(shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", tmp_path / "fox.gguf"))
+    assert set(at_once(library, [ask.ImportFile(str(file))] * 8)) == {"fox"}
+    assert [path.name for path in models_folder.rglob("*.gguf")] == ["fox.gguf"]
+
+
+def test_what_a_hub_answers_after_another_was_chosen_is_not_kept(open_library, fox: HubServer) -> None:
+    library, other = open_library(HF_ENDPOINT=""), HubServer()
+    other.add(REPO, {"hen-Q8_0.gguf": EMBER})
+
+    class Asked(list[SeenRequest]):
+        def append(self, seen: SeenRequest) -> None:
+            super().append(seen)
+            library.get(ask.ChangeHub(other.address))  # before the answer
+
+    library.get(ask.ChangeHub(fox.address))
+    fox.asked = Asked()
+    assert [model.name for model in library.get(ask.ShowRepository(REPO)).models] == ["fox-Q4_0", "fox-Q8_0"]
+    assert library.get(ask.Recommend(REPO)).name == "hen-Q8_0"
+    other.stop()
+
+
+def test_many_may_look_at_repositories_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.library_service.hub.hub", lambda: SimpleNamespace(repository=lambda name: name))
+    monkeypatch.setattr("app.library_service.hub._N_KEPT", 1)
+    service = HubService(MachineService())
+
+    class Name(str):
+        """Lets others go on wherever it is looked up."""
+
+        def __hash__(self) -> int:
+            time.sleep(0.001)
+            return super().__hash__()
+
+    def look(reader: int) -> None:
+        for number in range(30):
+            service.repository(Name(f"{reader}/{number}"))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(look, range(4)))
+
+
+@pytest.mark.parametrize("is_all", [True, False])
+def test_what_changes_while_a_row_is_judged_is_judged_again(
+    open_library, monkeypatch: pytest.MonkeyPatch, is_all: bool
+) -> None:
+    entry, told, looks = find_model("ember-q8_0"), list[tuple[RowReport, ...]](), []
+
+    def now(machine: MachineService) -> CurrentMachine:
+        if not looks:
+            reporter.forget(None if is_all else entry)
+        looks.append(current_machine())
+        return looks[-1]
+
+    monkeypatch.setattr(MachineService, "now", now)
+    reporter = RowReporter(MachineService(), told.append)
+    reporter.look([entry])
+    until(lambda: len(told) == 2)

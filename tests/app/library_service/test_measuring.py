@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -23,9 +25,11 @@ from core.values.engine_options import Device, LlamaSystem
 from core.values.errors import SlipstreamError
 from models.estimate.speed.probe import Probe
 from models.estimate.speed.work import STEP
+from models.formatting.program import PROGRAM_FOLDER
 from models.library import requests as ask
 from models.library.values import GpuFacts, MeasuringStep, Trouble
 from tests.support.library_client import LibraryClient
+from tests.support.waiting import until
 from tools.stand_ins.fake_openai import FakeServer
 
 
@@ -57,6 +61,56 @@ def test_a_benchmark_is_stopped_with_all_that_it_started(library: LibraryClient)
         *_, last = parts
     assert isinstance(last, Trouble)
     assert last.sentence == "It was stopped."
+
+
+def test_a_benchmark_ends_when_its_client_leaves(library: LibraryClient) -> None:
+    def can_begin() -> bool:
+        with library.parts(ask.RunBench("engine")) as parts:
+            return isinstance(next(parts), MeasuringStep)
+
+    assert can_begin()
+    until(can_begin)
+    library.get(ask.StopMeasuring())
+
+
+@pytest.mark.parametrize("line", ["{", "{}", '{"stage": "here"}', '{"stage": [], "share": []}', "1", "[" * 100_000])
+def test_what_a_command_says_may_look_like_its_progress(open_library, tmp_path: Path, line: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys\nprint({line!r}, 'It goes on.', sep='\\n', file=sys.stderr)"
+    )
+    library = open_library(PYTHONPATH=os.pathsep.join((str(PROGRAM_FOLDER), str(tmp_path))))
+    with library.parts(ask.Verify("ember-q8_0", max_tokens=0)) as parts:
+        *steps, last = parts
+    assert MeasuringStep("It goes on.", 0.0) in steps
+    assert "max-tokens" in last.sentence
+
+
+def test_two_measurements_of_the_machine_are_made_one_after_the_other(
+    open_library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, at_work, alone = this_machine(), threading.Semaphore(), []
+    has_begun, is_over = threading.Event(), threading.Event()
+
+    def kernels(should_stop: Callable[[], bool], measure_again: bool = False) -> MachineProbe | None:
+        alone.append(at_work.acquire(blocking=False))
+        has_begun.set()
+        is_first = len(alone) == 1
+        if is_first:
+            until(should_stop)
+        at_work.release()
+        return None if is_first else MachineProbe(machine.cpu, machine.ram, {})
+
+    monkeypatch.setattr("app.library_service.machine.check_bandwidth", lambda **asked: BandwidthFacts(1e9, 2))
+    monkeypatch.setattr("app.library_service.machine.check_kernels", kernels)
+    monkeypatch.setattr("app.library_service.machine.other_work", lambda: None)
+    monkeypatch.setattr("app.library_service.machine.others_are_busy", lambda others: False)
+    monkeypatch.setattr("app.library_service.machine._QUIET_SECONDS", 0.01)
+    service = MachineService(is_over.set)
+    service.measure(Stop(), is_first=True)
+    assert has_begun.wait(60), "what is left for later is measured"
+    service.measure(Stop())
+    assert is_over.wait(60)
+    assert alone == [True, True, True]
 
 
 def test_the_machine_is_measured_until_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,14 +201,25 @@ def test_a_gpu_is_measured_with_the_memory_and_all_else_in_a_quiet_moment(
 
 
 @pytest.mark.parametrize(
-    "request_", [ask.Verify("ember-q8_0"), ask.RunBench("engine"), ask.TestPair("ember-q8_0"), ask.MeasureMachine()]
+    "request_",
+    [
+        ask.Verify("ember-q8_0"),
+        ask.RunBench("engine"),
+        ask.TestPair("ember-q8_0"),
+        ask.MeasureMachine(),
+        ask.MoveModels("elsewhere"),
+    ],
 )
-def test_what_is_stopped_before_its_thread_begins_does_not_begin(open_library, request_: object) -> None:
+def test_what_is_stopped_before_its_thread_begins_does_not_begin(
+    open_library, request_: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     service = LibraryService()
     begin, later = service.take(request_), service.take(ask.ListBenches())
     service.answer(ask.StopMeasuring())
     service.answer(ask.StopPairTest())
-    with pytest.raises(SlipstreamError, match="stopped"):
+    service.answer(ask.CancelMove())
+    with pytest.raises(SlipstreamError, match=r"stopped|cancelled"):
         list(begin())
     assert later() != ()
 

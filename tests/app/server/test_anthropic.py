@@ -8,6 +8,7 @@ import anthropic
 import httpx
 import pytest
 
+from app.server.anthropic.message_body import MessageBody
 from tests.app.server.conftest import CITY, GET_WEATHER, MODEL
 
 TOOL = GET_WEATHER | {"input_schema": CITY}
@@ -93,6 +94,7 @@ def test_tokens_are_counted_as_the_model_reads_them(client):
         ({"max_tokens": -1}, "max_tokens"),
         ({"temperature": 900}, "temperature"),
         ({"mcp_servers": [{"type": "url", "url": "http://x"}]}, "mcp_servers"),
+        ({"compaction": {"type": "summarize"}}, "compaction"),
         ({"output_config": {"format": {"type": "text"}}}, "output_config"),
     ],
 )
@@ -142,8 +144,30 @@ def test_a_conversation_that_began_at_anthropic_goes_on_here(server):
     searched = [
         {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "fox"}},
         {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
-        {"type": "text", "text": "A fox."},
+        {"type": "code_execution_tool_result", "tool_use_id": "s1", "content": {}},
+        {"type": "mcp_tool_use", "id": "m1", "name": "look", "server_name": "there", "input": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "m1", "content": "A fox."},
+        {"type": "mcp_tool_listing", "mcp_server_name": "there", "tools": []},
+        {"type": "fallback", "to": {"model": "another"}},
+        {"type": "compaction", "content": None, "encrypted_content": "x"},
     ]
-    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": searched}]
-    body = {"messages": [*turns, {"role": "user", "content": "And?"}], "max_tokens": 2}
-    assert server.http.post("/v1/messages", json=body).status_code == 200
+
+    def count(*blocks: dict) -> int:
+        turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": list(blocks)}]
+        body = {"messages": [*turns, {"role": "user", "content": "And?"}], "max_tokens": 2}
+        assert server.http.post("/v1/messages", json=body).status_code == 200
+        return server.http.post("/v1/messages/count_tokens", json=body).json()["input_tokens"]
+
+    said = {"type": "text", "text": "A fox."}
+    assert count(*searched, said) == count({"type": "compaction", "content": "A fox."}) == count(said)
+    assert count(*searched) == count() < count(said)
+
+
+def test_thoughts_between_tools_are_over_their_results():
+    def wants(content: object, kind: str) -> bool | None:
+        said = [{"role": "user", "content": content}]
+        return MessageBody.model_validate({"messages": said, "thinking": {"type": kind}}).chat().wants_thinking
+
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]
+    found = [(wants("Hi", kind), wants(result, kind)) for kind in ("between_tools", "enabled", "disabled", "adaptive")]
+    assert found == [(False, True), (True, True), (False, False), (None, None)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from models.library.requests import EVENTS, PREFIX, ROUTES
 from tests.app.server.conftest import RunningServer
 from tests.support.fork_server import forked_library_command
 from tests.support.library_client import LibraryClient
+from tests.support.waiting import until
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
 
@@ -108,6 +110,14 @@ def test_a_library_that_cannot_start_says_why(home: Path, tmp_path: Path) -> Non
     answer = client.http.get(f"{PREFIX}models")
     assert answer.status_code == 503
     assert "The library cannot start: " in answer.json()["error"]["message"]
+    client.close()
+
+
+def test_a_library_that_dies_in_the_middle_of_a_line_is_started_again(home: Path) -> None:
+    dying = [[sys.executable, "-c", "print('{' * 1_000_000, end='')"]]
+    client = LibraryClient(LibraryServer(lambda: dying.pop() if dying else forked_library_command()))
+    until(lambda: client.http.get(f"{PREFIX}models").status_code == 200)
+    assert not dying
     client.close()
 
 

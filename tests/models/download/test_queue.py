@@ -52,6 +52,16 @@ def phases(queue: DownloadQueue) -> list[DownloadPhase]:
     return [job.phase for job in queue.jobs]
 
 
+def test_a_job_that_is_gone_from_the_list_needs_nothing(open_queue, server):
+    slow(server, "one")
+    queue = open_queue()
+    running = queue.add(request("one")).number
+    gone = queue.add(request("two")).number
+    for act in (queue.cancel, queue.pause, queue.resume, queue.cancel, lambda number: queue.move(number, 0)):
+        act(gone)
+    assert [job.number for job in queue.jobs] == [running]
+
+
 def test_jobs_run_one_at_a_time_in_their_order_each_request_once(open_queue, server):
     began = []
     slow(server, "one")
