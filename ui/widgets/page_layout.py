@@ -124,7 +124,10 @@ def widest_of(widths: Sequence[int], room: int) -> int:
 
 
 class ScrollColumn(QScrollArea):
-    """Shows what may be higher than its room: it scrolls up and down only. The keyboard is for what is in it."""
+    """Shows what may be higher than its room: it scrolls up and down only. The keyboard is for what is in it.
+
+    What has the keyboard stays in sight when the window or what is above it changes, unless the user scrolled it away.
+    """
 
     def __init__(self, body: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -136,6 +139,31 @@ class ScrollColumn(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(body)
+        self._scrolled_away: QWidget | None = None  # had the keyboard out of sight when it was scrolled last
+        bar = self.verticalScrollBar()
+        bar.valueChanged.connect(self._on_value)
+        bar.rangeChanged.connect(self._on_range)
+
+    @property
+    def _focused(self) -> QWidget | None:
+        """What in it has the keyboard."""
+        focused = self.window().focusWidget()
+        return focused if focused is not None and self.body.isAncestorOf(focused) else None
+
+    def _on_value(self, value: int) -> None:
+        focused = self._focused
+        self._scrolled_away = focused if focused is not None and focused.visibleRegion().isEmpty() else None
+
+    def _on_range(self, minimum: int, maximum: int) -> None:
+        self._show_focused(self._scrolled_away)
+
+    def _show_focused(self, scrolled_away: QWidget | None) -> None:
+        """Scroll to what has the keyboard where it is out of sight, unless it was before."""
+        focused = self._focused
+        if focused is None or focused is scrolled_away or not focused.isVisible():
+            return
+        if focused.visibleRegion().isEmpty():
+            self.ensureWidgetVisible(focused)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Lay out what was hidden while the window became narrower: Qt can leave it as wide as it was."""
