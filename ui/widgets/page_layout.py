@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from PySide6.QtCore import QDir, QEvent, QPoint, QSize, Qt, QTimer, Signal
@@ -40,6 +41,7 @@ from ui.theme.tokens import COLUMN, TOP_BAR, Space
 
 TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
 _PREPARE_MS = 50
+_LONG_WORD = re.compile(r"\S{24}(?=\S)")  # so many letters have room in any font
 
 
 class PageTabs(QFrame):
@@ -279,13 +281,18 @@ def ask_first(
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setWindowTitle(action)
     box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(question)
-    box.setInformativeText(more)
+    box.setText(_breaking(question))
+    box.setInformativeText(_breaking(more))
     goes_on = box.addButton(action, QMessageBox.ButtonRole.AcceptRole)
     cancel = box.addButton(QMessageBox.StandardButton.Cancel)
     box.setDefaultButton(goes_on if by_enter else cancel)
     box.buttonClicked.connect(lambda button: act() if button is goes_on else None)
     box.open()
+
+
+def _breaking(text: str) -> str:
+    """Return text whose long words, as names and addresses can be, go on on the next line: boxes are not as wide."""
+    return _LONG_WORD.sub("\\g<0>\N{ZERO WIDTH SPACE}", text)
 
 
 def file_dialog(parent: QWidget, title: str, filters: str = "") -> QFileDialog:
