@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -844,6 +845,23 @@ def test_what_was_hidden_while_the_window_became_narrower_fits_it_when_it_is_sho
     window.desk.new_chat()
     qtbot.waitUntil(lambda: body.isVisible() and body.width() < 800)
     assert all(part.geometry().right() <= body.width() for part in body.findChildren(QLabel) if part.isVisible())
+
+
+def test_what_an_empty_chat_offers_has_its_height_where_the_window_was_hidden_meanwhile(
+    qapp, window: MainWindow
+) -> None:
+    welcome, card = window.page.welcome, QLabel()
+    card.setWordWrap(True)
+    welcome.show_card(card)
+    for n_words, size in itertools.product((200, 5, 80), ((480, 500), (1180, 500), (640, 400))):
+        window.hide()
+        card.setText("word " * n_words)
+        window.resize(*size)
+        qapp.processEvents()
+        window.show()
+        for _ in range(6):
+            qapp.processEvents()
+        assert all(welcome.body.rect().contains(example.geometry()) for example in welcome.examples)
 
 
 def test_large_text_leaves_room_for_one_side_beside_the_chat(qtbot, window: MainWindow) -> None:
