@@ -30,11 +30,14 @@ from ui.window.server_link import ServerLink
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest):
+    """The app's server; a parameter is more of its options."""
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     measured.give(tmp_path / "cache")
     key = new_api_key()
-    server = PrivateServer(forked(serve_command(["--parallel", "2"])), serve_environment(key), str(PROGRAM_FOLDER))
+    more = getattr(request, "param", [])
+    command = serve_command(["--parallel", "2", *more])
+    server = PrivateServer(forked(command), serve_environment(key), str(PROGRAM_FOLDER))
     server.key = key
     yield server
     server.stop()
@@ -187,6 +190,26 @@ def test_two_chats_and_two_racers_write_at_once(qtbot, window: MainWindow, api: 
     qtbot.waitUntil(race.save.isEnabled)
     assert all(lane.speed > 0 for lane in race.lanes)
     assert "They wrote together for" in race.note.text()
+
+
+@pytest.mark.parametrize("server", [["--models-max", "1"]], indirect=True)
+@pytest.mark.parametrize("order", [0, 1], ids=["in turns", "at once"])
+def test_two_models_of_which_one_can_be_loaded_race_one_after_the_other(
+    qtbot, window: MainWindow, api: Api, server: PrivateServer, order: int
+) -> None:
+    link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)
+    link.start()
+    qtbot.waitUntil(lambda: window.watch.state.phase == "ready" and bool(window.watch.models))
+    window.open_race("Tell me a long story about a fox and a moon.")
+    race = window.findChild(RaceDialog)
+    assert race is not None
+    race.order.setCurrentIndex(order)
+    race.lanes[1].choose_other_than("ember-q8_0")
+    race.start.click()
+    qtbot.waitUntil(race.save.isEnabled)
+    assert all(lane.speed > 0 for lane in race.lanes)
+    assert ("Only one of these models" in race.note.text()) is (order == 1)
+    assert race.problem.isHidden()
 
 
 def test_the_next_start_begins_with_the_model_that_was_chosen_here(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,18 @@ from pathlib import Path
 import pytest
 import shiboken6
 from disks import fill_up, small_disk
-from PySide6.QtCore import QEvent, QMimeData, QModelIndex, QObject, QPoint, QRect, QSettings, QSize, Qt
+from PySide6.QtCore import (
+    QCoreApplication,
+    QEvent,
+    QMimeData,
+    QModelIndex,
+    QObject,
+    QPoint,
+    QRect,
+    QSettings,
+    QSize,
+    Qt,
+)
 from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -49,7 +61,7 @@ from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
 from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
 from ui.widgets.growing_edit import LONGEST_LINE
-from ui.widgets.page_layout import PageTabs, ScrollColumn
+from ui.widgets.page_layout import PageTabs, ScrollColumn, ask_first
 from ui.widgets.row_list import ROW_HEIGHT
 from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
@@ -837,6 +849,23 @@ def test_what_was_hidden_while_the_window_became_narrower_fits_it_when_it_is_sho
     assert all(part.geometry().right() <= body.width() for part in body.findChildren(QLabel) if part.isVisible())
 
 
+def test_what_an_empty_chat_offers_has_its_height_where_the_window_was_hidden_meanwhile(
+    qapp, window: MainWindow
+) -> None:
+    welcome, card = window.page.welcome, QLabel()
+    card.setWordWrap(True)
+    welcome.show_card(card)
+    for n_words, size in itertools.product((200, 5, 80), ((480, 500), (1180, 500), (640, 400))):
+        window.hide()
+        card.setText("word " * n_words)
+        window.resize(*size)
+        qapp.processEvents()
+        window.show()
+        for _ in range(6):
+            qapp.processEvents()
+        assert all(welcome.body.rect().contains(example.geometry()) for example in welcome.examples)
+
+
 def test_large_text_leaves_room_for_one_side_beside_the_chat(qtbot, window: MainWindow) -> None:
     window.resize(1000, 700)
     window.resize_text(150)
@@ -866,6 +895,61 @@ def test_a_side_of_the_chat_that_is_asked_for_elsewhere_is_seen(qtbot, window: M
     qtbot.keyClick(window, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
     assert window.focusWidget() is asked_view(window).editor.field
     qtbot.waitUntil(window.focusWidget().isVisible)
+
+
+def test_what_is_edited_in_a_chat_stays_in_sight(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.resize(1180, 780)
+    server.pieces = ["A line of a long reply that goes on for a while.\n\n"] * 40
+    for words in ("First", "Second"):
+        ask(qtbot, window, words)
+    transcript = window.page.transcript
+    bar = transcript.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
+    bar.setValue(0)
+    qtbot.keyClick(window, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+    field = asked_view(window).editor.field
+    assert field.hasFocus()
+    qtbot.waitUntil(lambda: not field.visibleRegion().isEmpty())
+    for size in ((800, 600), (640, 400), (1180, 780)):
+        window.resize(*size)
+        qtbot.waitUntil(lambda: not field.visibleRegion().isEmpty())
+    qtbot.keyClick(field, Qt.Key.Key_Escape)
+    transcript.go_to_end()
+    window.page.composer.setFocus()
+    window.resize(640, 400)
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum())
+
+
+def test_the_name_of_a_model_ends_in_an_ellipsis_where_it_has_no_room(qtbot, window: MainWindow) -> None:
+    picker, name = window.page.picker, "a-model-with-a-very-long-name-" * 3 + "Q4_K_M"
+    picker.set_wanted(name)
+    window.resize(1400, 780)
+    qtbot.waitUntil(lambda: picker.button.text() == name)
+    assert picker.button.toolTip() == ""
+    for size, percent in (((640, 480), 100), ((480, 360), 150)):
+        window.resize_text(percent)
+        window.resize(*size)
+        qtbot.waitUntil(lambda: window.page.width() <= window.width())
+        qtbot.waitUntil(lambda: "…" in picker.button.text())
+        assert picker.button.width() >= picker.button.sizeHint().width()
+        assert picker.rect().contains(picker.button.geometry())
+        assert (picker.button.toolTip(), picker.button.accessibleName()) == (name, f"Model: {name}")
+
+
+def test_a_question_is_read_whole_also_where_it_has_a_word_longer_than_its_box(qtbot, window: MainWindow) -> None:
+    window.resize(480, 360)
+    for percent in (100, 150):
+        window.resize_text(percent)
+        ask_first(window, f"Revoke the key “{'W' * 64}”?", f"https://example.org/{'w' * 300}", "Go on", lambda: None)
+        (box,) = window.findChildren(QMessageBox)
+        for label in box.findChildren(QLabel):
+            if label.text():
+                flags = Qt.TextFlag.TextWordWrap.value
+                needed = label.fontMetrics().boundingRect(0, 0, label.width(), 10_000, flags, label.text())
+                assert needed.width() <= label.width()
+                assert needed.height() <= label.height()
+        box.close()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 def test_what_is_hidden_when_the_theme_changes_has_it_when_it_is_shown(qtbot, window: MainWindow) -> None:

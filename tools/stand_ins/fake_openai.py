@@ -36,6 +36,7 @@ class FakeServer:
         self.delay = 0.0
         self.steps: threading.Semaphore | None = None  # each stage and piece waits until the test lets it go
         self.takes_turns = False  # a chat waits until the one before it has ended
+        self.holds_one = False  # a model that is asked takes the place of the one before
         self.turn = threading.Lock()
         self.error: tuple[int, Any] | None = None  # status and body of every chat request
         self.error_in_stream: str | None = None  # sent after the pieces, instead of the end
@@ -78,7 +79,13 @@ class FakeServer:
             "active": self.n_active, "queued": 0, "snapshot": self.snapshot, "last_reply": self.last_reply,
             "spark": self.spark, "why_no_spark": self.why_no_spark,
             "left_out": self.left_out, "notices": self.left_out,
+            "models": [{"model": name, "phase": "ready"} for name in self._in_memory],
         }  # fmt: skip
+
+    @property
+    def _in_memory(self) -> list[str]:
+        asked = [one["model"] for one in self.requests if one.get("model")]
+        return asked[-1:] if self.holds_one else asked
 
     def chunks(
         self, speed: str | None = None, tells_drafted: bool = False, drafts: bool = True

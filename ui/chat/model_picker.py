@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
 from models.formatting.figures import count, parameters, percent
@@ -18,7 +18,7 @@ from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import against_reading
 from ui.theme.tokens import Space
-from ui.widgets.elided_label import ElidedLabel, on_button
+from ui.widgets.elided_label import ElidedLabel, in_tip, on_button
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import add_choices, open_menu
 
@@ -70,6 +70,7 @@ class ModelPicker(Dressed, QWidget):
         self.cancel.hide()
         self._long = QTimer(self, singleShot=True, interval=LONG_MS)
         self._long.timeout.connect(self.cancel.show)
+        self._long.timeout.connect(self._fit)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(Space.S)
@@ -133,17 +134,44 @@ class ModelPicker(Dressed, QWidget):
         return self.remote is None and (self._state.phase == "loading" or is_awaited)
 
     def dress(self) -> None:
-        """Draw the arrow."""
+        """Draw the arrow, and leave room for the text."""
         set_icon(self.button, "down", colours().muted, size=14)
+        self._fit()
 
     def _show(self) -> None:
         name = self.shown_model
-        self.button.setText(on_button(name or tr("No model yet")))
         self.button.setAccessibleName(tr("Model: {name}", name=name) if name else tr("No model yet"))
         self.badge.setVisible(self.is_toy)
         self.status.setText(self._status())
         self._offer_cancel()
+        self._fit()
         self.refill_menu()
+
+    def minimumSizeHint(self) -> QSize:
+        """Be as narrow as the chat is: a long name would hold it wide."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Find out how much room there is."""
+        super().showEvent(event)
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Use the room that there is."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Let a name that has no room end in an ellipsis; the state of the server gives way before it."""
+        name, button = one_line(self.shown_model or tr("No model yet")), self.button
+        button.setText(on_button(name))
+        if self.isVisible():
+            parts = [part for part in (self.badge, self.status, self.cancel) if part.isVisible()]
+            beside = sum(part.sizeHint().width() for part in parts if part is not self.status) + len(parts) * Space.S
+            metrics = button.fontMetrics()
+            room = self.width() - beside - (button.sizeHint().width() - metrics.horizontalAdvance(name))
+            button.setText(on_button(metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room)))
+        button.setToolTip("" if button.text() == on_button(name) else in_tip(name))
 
     def refill_menu(self) -> None:
         """Show in an open menu what is known by now."""

@@ -1,7 +1,8 @@
 """A race: the same prompt twice, plain and with drafts or by two models, in turns or at once, and measured.
 
 In turns neither takes the machine from the other: that is how fast each one is. At once shows two models at work side
-by side; what is measured then is what each got of a machine that both shared, and the picture says so.
+by side; what is measured then is what each got of a machine that both shared, and the picture says so. Two that memory
+does not hold together take turns.
 """
 
 from __future__ import annotations
@@ -52,11 +53,12 @@ MEASURED = tr(
 )
 IN_TURNS = tr("One after the other, so that neither takes the machine from the other. {MEASURED}", MEASURED=MEASURED)
 AT_ONCE = tr("At once: both share the machine, so this is not how fast each is alone. {MEASURED}", MEASURED=MEASURED)
-NOT_TOGETHER = tr(
-    "They did not write at once: this machine's memory does not hold both models, or one had "
-    "ended before the other began. {MEASURED}",
+NOT_TOGETHER = tr("They did not write at once: one had ended before the other began. {MEASURED}", MEASURED=MEASURED)
+ONE_IN_MEMORY = tr(
+    "Only one of these models can be in memory at a time, so they take turns: each is measured alone. {MEASURED}",
     MEASURED=MEASURED,
 )
+READYING = tr("Getting ready…")
 SAME_MODEL = tr("At once two different models can race. To compare one model's two ways, let them take turns.")
 DISTURBED = tr(
     "Something else used this machine meanwhile: drafts alone cannot make such a difference. Race again when it is "
@@ -113,6 +115,8 @@ class RaceDialog(Dialog):
         super().__init__(tr("Race"), SIZE, parent)
         self._api = api
         self._streams: dict[int, ReplyStream] = {}  # by number of the lane
+        self._in_turns: list[int] = []  # lanes that are still to run, one after the other
+        self._asked: object | None = None  # which models are in memory
         self._has_result = False
         self.prompt = QLineEdit(prompt or EXAMPLE)
         self.prompt.setAccessibleName(tr("Prompt of the race"))
@@ -167,8 +171,8 @@ class RaceDialog(Dialog):
 
     @property
     def is_running(self) -> bool:
-        """True while one of them writes."""
-        return bool(self._streams)
+        """True until both have ended."""
+        return bool(self._streams) or self._asked is not None
 
     @property
     def is_at_once(self) -> bool:
@@ -203,27 +207,60 @@ class RaceDialog(Dialog):
         if self.is_at_once:
             self._make_ready(0)
         else:
-            self._run(0)
+            self._run_in_turns(range(len(self.lanes)))
 
     def _leave(self) -> None:
+        self._asked, self._in_turns = None, []
         streams, self._streams = self._streams, {}
         for stream in streams.values():
             stream.cancel()
             stream.deleteLater()
+        for lane in self.lanes:
+            if lane.details.text() == READYING:
+                lane.details.setText("")
         self._show_state()
 
     def _make_ready(self, number: int) -> None:
         """Let both be loaded before they start, so that they do start together."""
         if number == len(self.lanes):
-            for lane in range(len(self.lanes)):
-                self._run(lane)
+            self._look_into_memory()
             return
-        self.lanes[number].details.setText(tr("Getting ready…"))
+        self.lanes[number].details.setText(READYING)
         self._ask(number, 1, lambda end: self._make_ready(number + 1))
+
+    def _look_into_memory(self) -> None:
+        """Let both start, unless the second took the place of the first."""
+        asked = self._asked = object()
+
+        def on_state(found: dict[str, Any]) -> None:
+            if asked is not self._asked:
+                return
+            self._asked = None
+            there = {one.get("model") for one in found.get("models") or () if one.get("phase") == "ready"}
+            absent = [number for number, lane in enumerate(self.lanes) if lane.racer.model not in there]
+            if absent:
+                self.note.setText(ONE_IN_MEMORY)
+                for lane in self.lanes:
+                    lane.clear()
+                self._run_in_turns(sorted(range(len(self.lanes)), key=absent.__contains__))
+            else:
+                for number in range(len(self.lanes)):
+                    self._run(number)
+
+        def on_problem(sentence: str) -> None:
+            if asked is self._asked:
+                self._on_failed(1, sentence)
+
+        self._api.ask("GET", "/slipstream/state", None, on_state, on_problem)
+
+    def _run_in_turns(self, lanes: Sequence[int]) -> None:
+        self._in_turns = list(lanes)
+        self._run(self._in_turns.pop(0))
 
     def _run(self, number: int) -> None:
         lane = self.lanes[number]
         lane.clear()
+        lane.details.setText(READYING)  # it may have to be loaded
         stream = self._ask(number, MOST_TOKENS, lambda end: self._on_finished(number, end))
         stream.thought.connect(lane.grow)
         stream.text.connect(lane.grow)
@@ -258,8 +295,8 @@ class RaceDialog(Dialog):
         self.lanes[number].show_end(end.timings)
         if self.is_running:
             return
-        if not self.is_at_once and number + 1 < len(self.lanes):
-            self._run(number + 1)
+        if self._in_turns:
+            self._run(self._in_turns.pop(0))
             return
         first, second = self.lanes
         is_disturbed = self._is_disturbed()
@@ -270,7 +307,7 @@ class RaceDialog(Dialog):
             self.note.setText(DISTURBED)
         ends = (f"{lane.racer.name}: {lane.figure.text()}, {lane.words.text()}" for lane in self.lanes)
         announce(self, ". ".join(ends))
-        if self.is_at_once:
+        if self.is_at_once and self.note.text() == AT_ONCE:
             self.note.setText(self._how_shared())
         self._has_result = first.speed > 0 and second.speed > 0
 
@@ -387,6 +424,7 @@ class _Lane(QWidget):
         now = time.monotonic()
         self._rate.add(n_tokens, now)
         self.wrote = self.wrote[0] or now, now
+        self.details.setText("")
         self.view.append(text)
         if (live := self._rate.per_second(now)) > 0:
             self.figure.setText(f"{rate(live)} tok/s")

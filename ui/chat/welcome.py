@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from ui.language import tr
@@ -119,6 +119,12 @@ class Welcome(Dressed, ScrollColumn):
         if watched is self.body and event.type() == QEvent.Type.LayoutRequest:
             self._fit()
         return super().eventFilter(watched, event)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Leave room for what has grown out of sight, where layouts do not tell."""
+        super().showEvent(event)
+        self._column.invalidate()
+        self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the examples in a readable column."""

@@ -1791,8 +1791,18 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
-      <source>They did not write at once: this machine's memory does not hold both models, or one had ended before the other began. {MEASURED}</source>
-      <translation>Sie schrieben nicht zugleich: Der Speicher fasst nicht beide Modelle, oder eines war fertig, bevor das andere begann. {MEASURED}</translation>
+      <source>They did not write at once: one had ended before the other began. {MEASURED}</source>
+      <translation>Sie schrieben nicht zugleich: Eines war fertig, bevor das andere begann. {MEASURED}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Only one of these models can be in memory at a time, so they take turns: each is measured alone. {MEASURED}</source>
+      <translation>Nur eines dieser Modelle passt auf einmal in den Speicher, also sind sie nacheinander an der Reihe: jedes wird allein gemessen. {MEASURED}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Getting ready…</source>
+      <translation>Macht sich bereit…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
@@ -1843,11 +1853,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/race.py" />
       <source>In turns or at once</source>
       <translation>Nacheinander oder zugleich</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/race.py" />
-      <source>Getting ready…</source>
-      <translation>Macht sich bereit…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />

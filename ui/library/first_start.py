@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -124,7 +124,18 @@ class FirstStart(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the three below each other where it is narrow."""
         super().resizeEvent(event)
-        is_wide = self.width() >= scaled(SIDE_BY_SIDE)
+        self._arrange()
+
+    def event(self, event: QEvent) -> bool:
+        """Look again where words in them have become longer."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._arrange()
+        return super().event(event)
+
+    def _arrange(self) -> None:
+        needed = [offer.minimumSizeHint().width() + Space.S for offer in self.offers if not offer.isHidden()]
+        least = len(needed) * max(needed, default=0) + Space.L + Space.M
+        is_wide = self.width() >= max(scaled(SIDE_BY_SIDE), least)
         direction = QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom
         if self._row.direction() != direction:
             self._row.setDirection(direction)

@@ -205,8 +205,12 @@ class SettingsPage(Dressed, QWidget):
             self.stack.setCurrentWidget(self.area)
         else:
             hint = tr("What belongs to one model is set in the library, with the model.")
-            self.state.say("search", tr("No setting like that"), hint, (tr("Show all settings"), self.search.clear))
+            self.state.say("search", tr("No setting like that"), hint, (tr("Show all settings"), self._show_all))
             self.stack.setCurrentWidget(self.state)
+
+    def _show_all(self) -> None:
+        self.search.setFocus()  # the button goes away
+        self.search.clear()
 
     def _open_hub(self) -> None:
         HubDialog(self._link, self.window()).open()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -46,6 +47,7 @@ from ui.theme.tokens import COLUMN, TOP_BAR, Space
 TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
 _PREPARE_MS = 50
 _View = TypeVar("_View", bound=QWidget)
+_LONG_WORD = re.compile(r"\S{24}(?=\S)")  # so many letters have room in any font
 
 
 class PageTabs(QFrame):
@@ -130,7 +132,10 @@ def widest_of(widths: Sequence[int], room: int) -> int:
 
 
 class ScrollColumn(QScrollArea):
-    """Shows what may be higher than its room: it scrolls up and down only. The keyboard is for what is in it."""
+    """Shows what may be higher than its room: it scrolls up and down only. The keyboard is for what is in it.
+
+    What has the keyboard stays in sight when the window or what is above it changes, unless the user scrolled it away.
+    """
 
     def __init__(self, body: QWidget) -> None:
         super().__init__()
@@ -142,6 +147,31 @@ class ScrollColumn(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(body)
+        self._scrolled_away: QWidget | None = None  # had the keyboard out of sight when it was scrolled last
+        bar = self.verticalScrollBar()
+        bar.valueChanged.connect(self._on_value)
+        bar.rangeChanged.connect(self._on_range)
+
+    @property
+    def _focused(self) -> QWidget | None:
+        """What in it has the keyboard."""
+        focused = self.window().focusWidget()
+        return focused if focused is not None and self.body.isAncestorOf(focused) else None
+
+    def _on_value(self, value: int) -> None:
+        focused = self._focused
+        self._scrolled_away = focused if focused is not None and focused.visibleRegion().isEmpty() else None
+
+    def _on_range(self, minimum: int, maximum: int) -> None:
+        self._show_focused(self._scrolled_away)
+
+    def _show_focused(self, scrolled_away: QWidget | None) -> None:
+        """Scroll to what has the keyboard where it is out of sight, unless it was before."""
+        focused = self._focused
+        if focused is None or focused is scrolled_away or not focused.isVisible():
+            return
+        if focused.visibleRegion().isEmpty():
+            self.ensureWidgetVisible(focused)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Lay out what was hidden while the window became narrower: Qt can leave it as wide as it was."""
@@ -301,13 +331,18 @@ def ask_first(
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setWindowTitle(action)
     box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(question)
-    box.setInformativeText(more)
+    box.setText(_breaking(question))
+    box.setInformativeText(_breaking(more))
     goes_on = box.addButton(action, QMessageBox.ButtonRole.AcceptRole)
     cancel = box.addButton(QMessageBox.StandardButton.Cancel)
     box.setDefaultButton(goes_on if by_enter else cancel)
     box.buttonClicked.connect(lambda button: act() if button is goes_on else None)
     box.open()
+
+
+def _breaking(text: str) -> str:
+    """Return text whose long words, as names and addresses can be, go on on the next line: boxes are not as wide."""
+    return _LONG_WORD.sub("\\g<0>\N{ZERO WIDTH SPACE}", text)
 
 
 def file_dialog(parent: QWidget, title: str, filters: str = "") -> QFileDialog:

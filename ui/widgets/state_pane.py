@@ -12,7 +12,7 @@ from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
-from ui.widgets.page_layout import announce, plain_label
+from ui.widgets.page_layout import announce, leave_keyboard, plain_label
 
 WIDTH = 440
 ICON = 36
@@ -58,6 +58,8 @@ class StatePane(Dressed, QWidget):
         self.title.setText(title)
         self.text.setText(text)
         self.text.setVisible(bool(text))
+        if action is None and self.button.hasFocus():  # it goes away
+            leave_keyboard(self)
         self.button.setVisible(action is not None)
         if action is not None:
             self.button.setText(action[0])

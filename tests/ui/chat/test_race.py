@@ -123,7 +123,7 @@ def test_one_model_does_not_race_with_itself_at_once(qtbot, race: RaceDialog) ->
     assert race.start.isEnabled()
 
 
-def test_models_that_memory_does_not_hold_together_are_not_said_to_have_shared(
+def test_models_that_did_not_write_at_once_are_not_said_to_have_shared(
     qtbot, race: RaceDialog, server: FakeServer
 ) -> None:
     race.order.setCurrentIndex(1)
@@ -134,3 +134,36 @@ def test_models_that_memory_does_not_hold_together_are_not_said_to_have_shared(
     server.steps.release(3)
     qtbot.waitUntil(race.save.isEnabled)
     assert race.note.text().startswith("They did not write at once")
+
+
+def test_models_that_memory_does_not_hold_together_take_turns_the_one_that_is_there_first(
+    qtbot, race: RaceDialog, server: FakeServer
+) -> None:
+    race.order.setCurrentIndex(1)
+    n_before = len(server.requests)
+    server.holds_one, server.steps = True, threading.Semaphore(6)  # both are made ready
+    race.start.click()
+    first, second = race.lanes
+    qtbot.waitUntil(lambda: race.note.text().startswith("Only one of these models can be in memory at a time"))
+    qtbot.waitUntil(lambda: len(server.requests) == n_before + 3)
+    assert (first.details.text(), second.details.text()) == ("", "Getting ready…"), "the second is in memory"
+    server.steps.release(6)
+    qtbot.waitUntil(race.save.isEnabled)
+    models = [lane.racer.model for lane in race.lanes]
+    asked = [(one["model"], one["max_tokens"] > 1) for one in server.requests[n_before:]]
+    assert asked == [(models[0], False), (models[1], False), (models[1], True), (models[0], True)]
+    assert race.note.text().startswith("Only one of these models can be in memory at a time")
+    assert [lane.words.text() for lane in race.lanes] == ["", "1.71× as fast"]
+    assert [lane.details.text() for lane in race.lanes] != ["", ""]
+
+
+def test_a_race_that_is_stopped_while_its_models_are_made_ready_says_so_no_more(
+    qtbot, race: RaceDialog, server: FakeServer
+) -> None:
+    race.order.setCurrentIndex(1)
+    server.steps = threading.Semaphore(0)
+    race.start.click()
+    assert race.lanes[0].details.text() == "Getting ready…"
+    race.start.click()
+    assert not race.is_running
+    assert race.lanes[0].details.text() == ""

@@ -189,3 +189,27 @@ def test_a_file_of_this_machine_is_used_where_it_is(
     dialog.fileSelected.emit(str(file))
     dialog.reject()
     qtbot.waitUntil(lambda: window.page.picker.shown_model == "hen-Q8_0")
+
+
+@pytest.mark.parametrize("percent", [100, 150])
+def test_long_words_on_the_buttons_are_read_whole_in_any_width(
+    qtbot, qapp, card: FirstStart, window: MainWindow, percent: int
+) -> None:
+    window.resize_text(percent)
+    offers = [offer for offer in card.offers if offer.isVisible()]
+    assert offers
+    for offer in offers:
+        offer.button.setText("Herunterladen  ≈ 1.234,5 MB")
+
+    def are_whole() -> bool:
+        return all(
+            offer.button.width() >= offer.button.sizeHint().width()
+            and offer.rect().contains(offer.button.geometry())
+            and card.rect().contains(offer.geometry())
+            for offer in offers
+        )
+
+    for width in range(480 if percent == 100 else 640, 1_200, 40):
+        window.resize(width, 700)
+        qapp.processEvents()
+        qtbot.waitUntil(are_whole)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import typer
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
 
 from app.cli.main import build
 from app.environment.paths import models_folder
@@ -243,3 +244,30 @@ def test_the_models_are_moved_and_the_server_starts_again(
     assert (tmp_path / "new" / "notes.txt").read_text() == "mine"
     assert not notes.exists()
     assert models_folder() == tmp_path / "new"
+
+
+def is_seen(widget: QWidget | None) -> bool:
+    return widget is not None and not widget.visibleRegion().isEmpty()
+
+
+def test_what_has_the_keyboard_stays_in_sight(qtbot, window: MainWindow, page: SettingsPage) -> None:
+    window.resize(1180, 780)
+    last = page.reset_button
+    last.setFocus()
+    page.area.ensureWidgetVisible(last)
+    qtbot.waitUntil(lambda: is_seen(last))
+    for size, percent in (((800, 480), 100), ((1180, 780), 150), ((640, 400), 100)):
+        window.resize(*size)
+        window.resize_text(percent)
+        qtbot.waitUntil(lambda: is_seen(last))
+    bar = page.area.verticalScrollBar()
+    bar.setValue(0)  # the user scrolled it away
+    room = bar.maximum()
+    window.resize(640, 480)
+    qtbot.waitUntil(lambda: bar.maximum() != room)
+    assert (bar.value(), is_seen(last)) == (0, False)
+    page.search.setText("nothing is called so")
+    page.state.button.setFocus()
+    page.state.button.click()
+    assert window.focusWidget() is page.search
+    assert page.search.text() == ""

@@ -102,10 +102,11 @@ class MessageView(QWidget):
         text = "" if self.editor is None else self.editor.field.toPlainText()
         return text if text.strip() and text != self.message.content else ""
 
-    def begin_edit(self) -> None:
-        """Let the message be changed."""
+    def begin_edit(self) -> QWidget:
+        """Let the message be changed; return the field, which has the keyboard."""
         field = self.go_on_editing(self.message.content) if self.editor is None else self.editor.field
         field.setFocus()
+        return field
 
     def go_on_editing(self, text: str) -> QWidget:
         """Open an edit as it was left, with ``text``; return its field."""

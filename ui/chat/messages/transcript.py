@@ -71,8 +71,6 @@ class Transcript(ScrollColumn):
         self.to_end.hide()
         self._more_timer = QTimer(self, interval=0)
         self._more_timer.timeout.connect(self._make_one)
-        self.verticalScrollBar().rangeChanged.connect(self._on_range)
-        self.verticalScrollBar().valueChanged.connect(self._on_value)
         QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]  # no widget without
 
     def view_of(self, message_id: int) -> MessageView | None:
@@ -146,7 +144,8 @@ class Transcript(ScrollColumn):
     def edit_last(self) -> None:
         """Edit what was said last."""
         if (asked := self._last(UserMessage)) is not None:
-            asked.begin_edit()
+            field = asked.begin_edit()
+            QTimer.singleShot(0, field, lambda: self.ensureWidgetVisible(field))  # it may have been scrolled away
 
     def step_version(self, by: int) -> None:
         """Show another version of the last message that has some."""
@@ -278,21 +277,26 @@ class Transcript(ScrollColumn):
             self._hit, self._is_following = view, False  # that was no scrolling of the user's
 
     def _on_range(self, minimum: int, maximum: int) -> None:
-        bar = self.verticalScrollBar()
+        bar, scrolled_away = self.verticalScrollBar(), self._scrolled_away
         if self._is_following:
             bar.setValue(maximum)
+            if self._path and self._path[-1].status is not Status.STREAMING:
+                self._show_focused(scrolled_away)
+                self._is_following = bar.value() >= maximum - Space.L
         elif self._hit is not None:
             self._last_maximum = maximum
             self._go_to_hit()
         elif self._is_adding_above:
             bar.setValue(bar.value() + maximum - self._last_maximum)
-        elif bar.value() >= maximum:  # what was unfolded is folded again
-            self._is_following = True
+        else:
+            self._is_following = bar.value() >= maximum  # what was unfolded is folded again
+            self._show_focused(scrolled_away)
         self._is_adding_above = False
         self._last_maximum = maximum
         self._show_to_end()
 
     def _on_value(self, value: int) -> None:
+        super()._on_value(value)
         bar = self.verticalScrollBar()
         if bar.maximum() == self._last_maximum:
             self._hit = None
