@@ -1631,6 +1631,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
+      <source>{name}   (toy)</source>
+      <translation>{name}   (Spielzeug)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
       <source>Settings of this model…</source>
       <translation>Einstellungen dieses Modells…</translation>
     </message>
@@ -1638,11 +1643,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/model_picker.py" />
       <source>Loads with the next message</source>
       <translation>Lädt mit der nächsten Nachricht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/model_picker.py" />
-      <source>{name}   (toy)</source>
-      <translation>{name}   (Spielzeug)</translation>
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
@@ -5754,6 +5754,26 @@ Klicke für mehr.</translation>
       <translation>{size:,} Token</translation>
     </message>
     <message>
+      <location filename="../../ui/settings/engine_section.py" />
+      <source>The server still runs as it was started. A restart takes a few seconds; replies that are being written end, and what has come of them is kept.</source>
+      <translation>Der Server läuft noch, wie er gestartet wurde. Ein Neustart dauert einige Sekunden; Antworten, die gerade entstehen, enden, und was davon da ist, bleibt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_section.py" />
+      <source>Engine</source>
+      <translation>Engine</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_section.py" />
+      <source>Restart the server</source>
+      <translation>Den Server neu starten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_section.py" />
+      <source>{name} only</source>
+      <translation>Nur {name}</translation>
+    </message>
+    <message>
       <location filename="../../ui/settings/folder_section.py" />
       <source>{used} of {total}</source>
       <translation>{used} von {total}</translation>
@@ -5869,59 +5889,104 @@ Klicke für mehr.</translation>
       <translation>Modelle von {kind}</translation>
     </message>
     <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub when you search or download, and other servers only where you add one. Links open in your browser after a question.</source>
-      <translation>Slipstream sendet keine Telemetrie: Nichts über dich, deine Chats oder deine Nutzung verlässt diesen Rechner. Es fragt den Hub, wenn du suchst oder herunterlädst, und andere Server nur, wo du einen hinzufügst. Links öffnen sich nach einer Frage in deinem Browser.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>The server still runs as it was started. A restart takes a few seconds; replies that are being written end, and what has come of them is kept.</source>
-      <translation>Der Server läuft noch, wie er gestartet wurde. Ein Neustart dauert einige Sekunden; Antworten, die gerade entstehen, enden, und was davon da ist, bleibt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
+      <location filename="../../ui/settings/looks_section.py" />
       <source>Teal</source>
       <translation>Petrol</translation>
     </message>
     <message>
-      <location filename="../../ui/settings/settings_page.py" />
+      <location filename="../../ui/settings/looks_section.py" />
       <source>Blue</source>
       <translation>Blau</translation>
     </message>
     <message>
-      <location filename="../../ui/settings/settings_page.py" />
+      <location filename="../../ui/settings/looks_section.py" />
       <source>Violet</source>
       <translation>Violett</translation>
     </message>
     <message>
-      <location filename="../../ui/settings/settings_page.py" />
+      <location filename="../../ui/settings/looks_section.py" />
       <source>Rose</source>
       <translation>Rosa</translation>
     </message>
     <message>
-      <location filename="../../ui/settings/settings_page.py" />
+      <location filename="../../ui/settings/looks_section.py" />
       <source>Amber</source>
       <translation>Bernstein</translation>
     </message>
     <message>
-      <location filename="../../ui/settings/settings_page.py" />
+      <location filename="../../ui/settings/looks_section.py" />
       <source>Graphite</source>
       <translation>Graphit</translation>
     </message>
     <message>
-      <location filename="../../ui/settings/settings_page.py" />
+      <location filename="../../ui/settings/looks_section.py" />
       <source>Light</source>
       <translation>Hell</translation>
     </message>
     <message>
-      <location filename="../../ui/settings/settings_page.py" />
+      <location filename="../../ui/settings/looks_section.py" />
       <source>Dark</source>
       <translation>Dunkel</translation>
     </message>
     <message>
-      <location filename="../../ui/settings/settings_page.py" />
+      <location filename="../../ui/settings/looks_section.py" />
       <source>High contrast</source>
       <translation>Hoher Kontrast</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>Appearance</source>
+      <translation>Aussehen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>Theme</source>
+      <translation>Farbschema</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>High contrast draws edges and text as strong as they can be, light or dark.</source>
+      <translation>Hoher Kontrast zeichnet Ränder und Text so stark wie möglich, hell oder dunkel.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>Accent</source>
+      <translation>Akzent</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>The one colour beside grey; high contrast has its own.</source>
+      <translation>Die eine Farbe neben Grau; hoher Kontrast hat seine eigene.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>Text size</source>
+      <translation>Textgröße</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>Also Ctrl with + or −, and Ctrl+0 for 100%.</source>
+      <translation>Auch Strg mit + oder −, und Strg+0 für 100 %.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>In new replies, words that were drafted and found right have a coloured background.</source>
+      <translation>In neuen Antworten sind vorausgeratene Wörter, die stimmten, farbig hinterlegt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>Language</source>
+      <translation>Sprache</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>Takes effect when Slipstream is started next.</source>
+      <translation>Gilt, wenn Slipstream das nächste Mal gestartet wird.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub when you search or download, and other servers only where you add one. Links open in your browser after a question.</source>
+      <translation>Slipstream sendet keine Telemetrie: Nichts über dich, deine Chats oder deine Nutzung verlässt diesen Rechner. Es fragt den Hub, wenn du suchst oder herunterlädst, und andere Server nur, wo du einen hinzufügst. Links öffnen sich nach einer Frage in deinem Browser.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5932,16 +5997,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Search settings</source>
       <translation>Einstellungen durchsuchen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Restart the server</source>
-      <translation>Den Server neu starten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Engine</source>
-      <translation>Engine</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5972,56 +6027,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Reset all settings of this page?</source>
       <translation>Alle Einstellungen dieser Seite zurücksetzen?</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Appearance</source>
-      <translation>Aussehen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Theme</source>
-      <translation>Farbschema</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>High contrast draws edges and text as strong as they can be, light or dark.</source>
-      <translation>Hoher Kontrast zeichnet Ränder und Text so stark wie möglich, hell oder dunkel.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Accent</source>
-      <translation>Akzent</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>The one colour beside grey; high contrast has its own.</source>
-      <translation>Die eine Farbe neben Grau; hoher Kontrast hat seine eigene.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Text size</source>
-      <translation>Textgröße</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Also Ctrl with + or −, and Ctrl+0 for 100%.</source>
-      <translation>Auch Strg mit + oder −, und Strg+0 für 100 %.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>In new replies, words that were drafted and found right have a coloured background.</source>
-      <translation>In neuen Antworten sind vorausgeratene Wörter, die stimmten, farbig hinterlegt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Language</source>
-      <translation>Sprache</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Takes effect when Slipstream is started next.</source>
-      <translation>Gilt, wenn Slipstream das nächste Mal gestartet wird.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -6057,11 +6062,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Privacy</source>
       <translation>Privatsphäre</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>{name} only</source>
-      <translation>Nur {name}</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -6569,6 +6569,116 @@ Klicke für mehr.</translation>
       <translation>Der Download ist stehen geblieben</translation>
     </message>
     <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Search the chat to open beside this one</source>
+      <translation>Chat suchen, der neben diesem geöffnet wird</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Show the models</source>
+      <translation>Die Modelle zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Undone</source>
+      <translation>Rückgängig gemacht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>{name} answers from now on</source>
+      <translation>{name} antwortet ab jetzt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Find one</source>
+      <translation>Eines finden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>There is no model here that can race</source>
+      <translation>Hier ist kein Modell, das antreten kann</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Chat archived</source>
+      <translation>Chat archiviert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Chat deleted</source>
+      <translation>Chat gelöscht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Take a prompt</source>
+      <translation>Einen Prompt nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Continue a reply that was cut</source>
+      <translation>Eine abgeschnittene Antwort fortsetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Edit what was said last</source>
+      <translation>Bearbeiten, was zuletzt gesagt wurde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Earlier version of a message</source>
+      <translation>Frühere Fassung einer Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Later version of a message</source>
+      <translation>Spätere Fassung einer Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Race two ways to answer</source>
+      <translation>Zwei Wege zur Antwort um die Wette</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Show or hide the chats</source>
+      <translation>Die Chats zeigen oder verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Show or hide the settings of the chat</source>
+      <translation>Die Einstellungen des Chats zeigen oder verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>New chat beside this one</source>
+      <translation>Neuer Chat neben diesem</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Open a chat beside this one</source>
+      <translation>Einen Chat neben diesem öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Go to the other chat</source>
+      <translation>Zum anderen Chat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Close the chat beside</source>
+      <translation>Den Chat daneben schließen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Undo deleting or archiving a chat</source>
+      <translation>Löschen oder Archivieren eines Chats rückgängig machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Show the model</source>
+      <translation>Modell zeigen</translation>
+    </message>
+    <message>
       <location filename="../../ui/window/main_window.py" />
       <source>Open Slipstream</source>
       <translation>Slipstream öffnen</translation>
@@ -6580,113 +6690,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Search the chat to open beside this one</source>
-      <translation>Chat suchen, der neben diesem geöffnet wird</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Show the models</source>
-      <translation>Die Modelle zeigen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>Other programs cannot use this server. {problem}</source>
       <translation>Andere Programme können diesen Server nicht nutzen. {problem}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>{name} answers from now on</source>
-      <translation>{name} antwortet ab jetzt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Undone</source>
-      <translation>Rückgängig gemacht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>There is no model here that can race</source>
-      <translation>Hier ist kein Modell, das antreten kann</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Find one</source>
-      <translation>Eines finden</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Chat archived</source>
-      <translation>Chat archiviert</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Chat deleted</source>
-      <translation>Chat gelöscht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Take a prompt</source>
-      <translation>Einen Prompt nehmen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Continue a reply that was cut</source>
-      <translation>Eine abgeschnittene Antwort fortsetzen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Edit what was said last</source>
-      <translation>Bearbeiten, was zuletzt gesagt wurde</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Earlier version of a message</source>
-      <translation>Frühere Fassung einer Nachricht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Later version of a message</source>
-      <translation>Spätere Fassung einer Nachricht</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Race two ways to answer</source>
-      <translation>Zwei Wege zur Antwort um die Wette</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Show or hide the chats</source>
-      <translation>Die Chats zeigen oder verbergen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Show or hide the settings of the chat</source>
-      <translation>Die Einstellungen des Chats zeigen oder verbergen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>New chat beside this one</source>
-      <translation>Neuer Chat neben diesem</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Open a chat beside this one</source>
-      <translation>Einen Chat neben diesem öffnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Go to the other chat</source>
-      <translation>Zum anderen Chat</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Close the chat beside</source>
-      <translation>Den Chat daneben schließen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Undo deleting or archiving a chat</source>
-      <translation>Löschen oder Archivieren eines Chats rückgängig machen</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -6732,11 +6737,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Setting</source>
       <translation>Einstellung</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Show the model</source>
-      <translation>Modell zeigen</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -7055,6 +7055,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
+      <source>The models are being moved already.</source>
+      <translation>Die Modelle ziehen schon um.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
       <source>The models have {n_bytes:size}, and {target} has room for {free:size}. Choose another folder, or make room there.</source>
       <translation>Die Modelle haben {n_bytes:size}, und in {target} ist Platz für {free:size}. Wähle einen anderen Ordner, oder schaffe dort Platz.</translation>
     </message>
@@ -7272,11 +7277,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/library_service/quantising.py" />
       <source>{name} is being made already. Give this one another name.</source>
       <translation>{name} entsteht schon. Gib diesem einen anderen Namen.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library_service/service.py" />
-      <source>The models are being moved already.</source>
-      <translation>Die Modelle ziehen schon um.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/service.py" />
