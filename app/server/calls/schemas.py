@@ -94,7 +94,6 @@ HINTS = frozenset(
         "low_vram",
         "main_gpu",
         "metadata",
-        "moderation",
         "n_cache_reuse",
         "n_discard",
         "n_keep",

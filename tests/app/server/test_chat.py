@@ -236,6 +236,7 @@ BOTH_ENDS = {"continue_final_message": True, "add_generation_prompt": True}
     ("fields", "param", "code", "says"),
     [
         ({"frobnicate": 1}, "frobnicate", "unknown_parameter", ""),
+        ({"moderation": {"model": "m"}}, "moderation", "unknown_parameter", ""),
         ({"messages": []}, "messages", "array_below_min_length", "messages must have 1 or more entries, not 0."),
         ({"messages": None}, "messages", "missing_required_parameter", ""),
         ({"messages": "Hi"}, "messages", "invalid_value", "messages must be a list."),
@@ -284,7 +285,7 @@ HINTS = {
     "prediction": {"type": "content", "content": "x"}, "reasoning_effort": "low", "reasoning_control": True,
     "chat_template_kwargs": {"nothing": 1}, "cache_prompt": True, "id_slot": 3, "keep_alive": "5m", "num_ctx": 4096,
     "stream_options": {"include_usage": True, "more": 1}, "prompt_cache_key": "k", "session_id": "s",
-    "prompt_cache_options": {"mode": "implicit", "ttl": "30m"}, "moderation": {"model": "omni-moderation-latest"},
+    "prompt_cache_options": {"mode": "implicit", "ttl": "30m"},
     "usage": {"include": True}, "functions": None, "guided_json": None, "skip_special_tokens": True, "min_tokens": 0,
     "length_penalty": 1.0, "use_beam_search": False, "backend_sampling": False, "samplers": ["top_k", "temperature"],
     "dynatemp_exponent": 1.0, "typ_p": 1.0, "t_max_prompt_ms": 500, "snippy": {"enabled": False},
