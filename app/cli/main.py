@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         # In UTF-8 that is only what Python has for bytes in names of files, and whoever reads JSON knows it so.
-        errors = "backslashreplace" if stream.encoding.lower() == "utf-8" else "replace"
+        errors = "backslashreplace" if (stream.encoding or "").lower() == "utf-8" else "replace"
         stream.reconfigure(errors=errors)  # type: ignore[union-attr]  # neither is replaced here
     try:
         code = _run(arguments)

@@ -200,7 +200,7 @@ def test_two_models_of_which_one_can_be_loaded_race_one_after_the_other(
     link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)
     link.start()
     qtbot.waitUntil(lambda: window.watch.state.phase == "ready" and bool(window.watch.models))
-    window.open_race("Tell me a long story about a fox and a moon.")
+    window.chats.open_race("Tell me a long story about a fox and a moon.")
     race = window.findChild(RaceDialog)
     assert race is not None
     race.order.setCurrentIndex(order)
