@@ -233,7 +233,7 @@ class CostModel:
         self._n_observed = 0
         self._seen_at = [0] * (_FINE_ROWS + 1)
         known = calibration.seconds
-        self._base = [0.0] + [_interpolate(known, rows) for rows in range(1, _FINE_ROWS + 1)]
+        self._base = [0.0] + [interpolate(known, rows) for rows in range(1, _FINE_ROWS + 1)]
         # Wider steps are interpolated from the last fine entries on.
         self._wide = {rows: self._base[rows] for rows in _ANCHORS}
         self._wide |= {rows: seconds for rows, seconds in known.items() if rows > _FINE_ROWS}
@@ -242,7 +242,7 @@ class CostModel:
         """Return the expected seconds of a step of ``rows`` rows that read ``kv`` cached tokens altogether."""
         if rows <= 0:
             return 0.0
-        base = self._base[rows] if rows <= _FINE_ROWS else _interpolate(self._wide, rows)
+        base = self._base[rows] if rows <= _FINE_ROWS else interpolate(self._wide, rows)
         seconds = (base + self._kv_seconds * kv) * self._drift
         return seconds if self._slowdowns is None else seconds * self._slowdowns[kind_of(rows)]
 
@@ -348,7 +348,7 @@ class CostModel:
         return Calibration(fine | wide, self._kv_seconds * self._drift, self._idle_share, self._n_recording)
 
 
-def _interpolate(known: Mapping[int, float], rows: int) -> float:
+def interpolate(known: Mapping[int, float], rows: int) -> float:
     """Return the time of ``rows``, interpolated between the nearest known widths; extrapolated from the outer two."""
     if rows in known:
         return known[rows]

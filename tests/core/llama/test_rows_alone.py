@@ -102,6 +102,7 @@ MODELS: dict[str, Callable[[Path], Path]] = {
     "q4_k_m": lambda path: quantised(path, Q4_K_M),
     "q5_k_s": lambda path: quantised(path, Q5_K_S),
     "experts": lambda path: gguf_factory.cached(Recipe(n_experts=4, n_experts_used=2)),
+    "experts-q4_0": lambda path: gguf_factory.cached(Recipe(tensor_type="Q4_0", n_experts=4, n_experts_used=2)),
     "windows": recurrent_factory.gemma3,
     "hybrid": hybrid_factory.qwen35,
 }
