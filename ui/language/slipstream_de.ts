@@ -7055,8 +7055,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
-      <source>The models are being moved already.</source>
-      <translation>Die Modelle ziehen schon um.</translation>
+      <source>The models are being moved: wait until that has ended.</source>
+      <translation>Die Modelle ziehen gerade um: Warte, bis das fertig ist.</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
