@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
+from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, with_own
 from app.server.calls.schemas import Text, checked_text
 from app.server.http.body import LenientBody, WholeNumbers, valid
 from core.values.errors import BadRequest
@@ -28,6 +28,8 @@ SENT_FIELDS = {
     "enable_thinking": "thinking",
     "reasoning_budget": "thinking",
 }
+# What a message has no place for.
+_UNSAYABLE = ("n", "logprobs", "top_logprobs")
 _EFFORTS = {"xhigh": "high", "max": "high"}  # templates know three
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
@@ -76,10 +78,14 @@ class AnthropicMessage(LenientBody):
 
 
 class MessageBody(WholeNumbers, LenientBody):
-    """What a message is made from. ``metadata``, ``cache_control`` and what is not known change nothing here.
+    """What a message is made from; the fields of a chat are taken besides.
 
-    ``output_format`` is the older name of the format in ``output_config``.
+    ``metadata``, ``cache_control`` and what is not known change nothing here: Anthropic's clients send more with each
+    version. ``service_tier`` is about capacity there. ``output_format`` is the older name of the format in
+    ``output_config``.
     """
+
+    model_config = ConfigDict(extra="allow", strict=True)
 
     messages: list[AnthropicMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     model: str | None = None
@@ -99,6 +105,7 @@ class MessageBody(WholeNumbers, LenientBody):
     cache_salt: Text | None = None
     mcp_servers: list[Any] | None = Field(default=None, max_length=0)
     compaction: None = None
+    service_tier: Any = None
 
     def chat(self) -> ChatCompletionBody:
         """Return the chat call's body; raises BadRequest and ApiError."""
@@ -123,7 +130,8 @@ class MessageBody(WholeNumbers, LenientBody):
             kind = self.thinking.type
             fields["enable_thinking"] = kind == "enabled" or (kind == "between_tools" and self._has_results)
             fields["reasoning_budget"] = self.thinking.budget_tokens
-        return valid(ChatCompletionBody, fields, SENT_FIELDS)
+        beside = ChatCompletionBody.known(self.model_extra or {})
+        return valid(ChatCompletionBody, with_own(beside, fields, _UNSAYABLE), SENT_FIELDS)
 
     @property
     def _has_results(self) -> bool:

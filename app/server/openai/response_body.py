@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
+from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, with_own
 from app.server.calls.schemas import Text
 from app.server.http.body import HINT, WholeNumbers, valid
 from app.server.http.errors import refuse
@@ -108,20 +108,19 @@ class ResponseBody(WholeNumbers):
 
     def chat(self, earlier: Sequence[Item], tools: ToolNames) -> ChatCompletionBody:
         """Return the chat call's body, for a conversation that ``earlier`` items begin; raises BadRequest, ApiError."""
-        if "n" in (self.model_extra or {}):
-            raise BadRequest("A response is one answer: leave n out.", param="n")
         if "input" not in self.model_fields_set and not earlier and not self.instructions:
             raise refuse(400, "Missing required field: input.", param="input", code="missing_required_parameter")
         items = [*earlier, *self.items]
         reasoning, text = _updated("reasoning", self.reasoning, items), _updated("text", self.text, items)
         fields = {name: value for name, value in (self.model_extra or {}).items() if name not in _HINTS}
-        fields |= {
+        own = {
             "model": self.model,
             "stream": self.stream,
             "messages": messages_of(self.instructions, items, tools),
             "max_completion_tokens": self.max_output_tokens,
             **tools.chosen(self.tool_choice),
         }
+        fields = with_own(fields, own, ("messages", "n"))
         if reasoning.get("effort") is not None:
             fields["reasoning_effort"] = reasoning["effort"]
         fields |= _format_of(text)

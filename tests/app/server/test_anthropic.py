@@ -99,6 +99,9 @@ def test_tokens_are_counted_as_the_model_reads_them(client):
         ({"temperature": 900}, "temperature"),
         ({"mcp_servers": [{"type": "url", "url": "http://x"}]}, "mcp_servers"),
         ({"compaction": {"type": "summarize"}}, "compaction"),
+        ({"n": 2}, "field n "),
+        ({"logprobs": True}, "field logprobs "),
+        ({"min_p": 9}, "min_p"),
         ({"output_config": {"format": {"type": "text"}}}, "output_config"),
         ({"messages": [{"role": "system", "output_config": {}}]}, "messages[0].content"),
         ({"messages": [change("tool_addition", type="tool_reference", name="unknown")]}, "'unknown'"),
@@ -110,6 +113,21 @@ def test_errors_have_the_form_of_the_protocol(server, fields, sentence):
     body = answer.json()
     assert (answer.status_code, body["type"], body["error"]["type"]) == (400, "error", "invalid_request_error")
     assert sentence in body["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"grammar": 'root ::= "yes"'}, ("yes", "end_turn")),
+        ({"stop": ["ime"]}, ("Once upon a t", "stop_sequence")),
+        ({"max_tokens": None, "max_completion_tokens": 3}, ("Once upon a", "max_tokens")),
+        ({"max_tokens": 3, "n": 1, "service_tier": "standard_only", "container": "c"}, ("Once upon a", "max_tokens")),
+    ],
+)
+def test_fields_of_a_chat_count_beside_a_messages_own(server, fields, expected):
+    messages = [{"role": "user", "content": "Tell me a story"}]
+    answer = server.http.post("/v1/messages", json=STORY | GREEDY | {"messages": messages} | fields).json()
+    assert (answer["content"][0]["text"], answer["stop_reason"]) == expected
 
 
 def test_a_wrong_key_is_an_authentication_error_and_a_foreign_page_is_refused(server):

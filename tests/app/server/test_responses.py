@@ -321,6 +321,19 @@ def test_a_wish_that_is_not_met_is_refused_by_name(server, fields, param):
     assert "messages" not in error["message"], "it is the chat's name for the input"
 
 
+def test_a_conversation_by_the_name_of_chats_is_refused_beside_the_input(server):
+    body = {"model": MODEL, "input": "x", "messages": [{"role": "user", "content": "y"}], "max_output_tokens": 1}
+    answer = server.http.post("/v1/responses", json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "messages")
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_chats_limit_counts_where_a_responses_own_is_not_sent(server, name):
+    body = {"model": MODEL, "input": "Tell me a story", "store": False, name: 3}
+    answer = server.http.post("/v1/responses", json=body).json()
+    assert (answer["usage"]["output_tokens"], answer["status"]) == (3, "incomplete")
+
+
 def test_a_tool_in_the_form_of_chats_is_told_what_a_response_s_has(server):
     chats = {"type": "function", "function": GET_WEATHER | {"parameters": CITY}}
     error = server.http.post("/v1/responses", json={"input": "x", "tools": [chats]}).json()["error"]
