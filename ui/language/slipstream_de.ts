@@ -8354,6 +8354,11 @@ Klicke für mehr.</translation>
       <translation>Ein Worker heißt rpc://HOST:PORT, wie ./slipstream worker es ausgibt, nicht {device}.</translation>
     </message>
     <message>
+      <location filename="../../core/values/addresses.py" />
+      <source>{text} is no name of one host: write it as my-machine.example. With an API key any name is let in.</source>
+      <translation>{text} ist kein Name eines Rechners: Schreibe ihn wie my-machine.example. Mit einem API-Schlüssel ist jeder Name erlaubt.</translation>
+    </message>
+    <message>
       <location filename="../../core/values/engine_options.py" />
       <source>The {what} must be at least {low}, not {value}.</source>
       <translation>{what}: mindestens {low}, nicht {value}.</translation>
