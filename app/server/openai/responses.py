@@ -16,7 +16,7 @@ from app.server.calls.generation import ChoiceUpdate
 from app.server.chat.chat_call import ChatCall, ChatRun
 from app.server.chat.images import data_url
 from app.server.chat.run import Reply, respond
-from app.server.http.body import LISTED, MOST_LISTED, asked_page, page, query_number
+from app.server.http.body import LISTED, MOST_LISTED, asked_page, not_listed, page, query_number
 from app.server.http.errors import ApiError, from_exception, refuse, renamed
 from app.server.http.sse import encode_named, while_connected
 from app.server.openai.response_body import (
@@ -380,9 +380,13 @@ async def delete_response(response_id: str, http: HttpRequest) -> Response:
 
 
 async def list_responses(http: HttpRequest) -> Response:
-    """List the newest stored responses."""
-    limit = query_number(http, "limit", LISTED, MOST_LISTED)
-    found = await asyncio.to_thread(_store(http).newest, limit + 1)
+    """List the stored responses, the newest first, with ``order`` asc the oldest."""
+    limit, after = query_number(http, "limit", LISTED, MOST_LISTED), http.query_params.get("after")
+    last = None if after is None else await asyncio.to_thread(_store(http).get, after)
+    if after is not None and last is None:
+        raise not_listed(after)
+    oldest_first = http.query_params.get("order") == "asc"
+    found = await asyncio.to_thread(_store(http).listed, limit + 1, last, oldest_first=oldest_first)
     return JSONResponse(page([one.response for one in found[:limit]], has_more=len(found) > limit))
 
 

@@ -264,6 +264,17 @@ def test_stored_responses_are_read_listed_and_deleted(server, responses, story):
     listed = server.http.get("/v1/responses", params={"limit": 1}).json()
     assert ([one["id"] for one in listed["data"]], listed["has_more"]) == ([second.id], True)
     assert isinstance(listed["data"][0]["created_at"], int), "LiteLLM's proxy takes no fraction"
+    pages, after = [], None
+    while after is None or pages[-1]["has_more"]:
+        asked = {"limit": 1, "order": "asc"} | ({"after": after} if after else {})
+        pages.append(server.http.get("/v1/responses", params=asked).json())
+        after = pages[-1]["last_id"]
+        assert len(pages) < 50, "each page says that there are more"
+    every = [one["id"] for one in server.http.get("/v1/responses", params={"limit": 100}).json()["data"]]
+    assert [one["id"] for one_page in reversed(pages) for one in one_page["data"]] == every
+    for path in ("/v1/responses", f"/v1/responses/{story.id}/input_items", "/v1/files", "/v1/batches"):
+        unknown = server.http.get(path, params={"after": "none"})
+        assert (unknown.status_code, unknown.json()["error"]["param"]) == (400, "after")
     responses.delete(story.id)
     with pytest.raises(openai.NotFoundError):
         responses.retrieve(story.id)
