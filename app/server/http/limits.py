@@ -39,8 +39,8 @@ FORMS = (UPLOADS, "/v1/audio/")
 OUR_OWN = "/slipstream/"
 # The key of a scope by which a call of this server to itself is known. No request can bring it.
 INTERNAL = "slipstream.internal"
-# The last is how a container of Docker's names the machine that it runs on.
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "host.docker.internal"})
+# The last two are how containers of Docker and Podman name the machine that they run on.
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "host.docker.internal", "host.containers.internal"})
 
 
 def is_loopback_name(name: str) -> bool:

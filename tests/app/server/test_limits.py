@@ -108,6 +108,7 @@ async def through(check, settings: ServerSettings, method: str = "GET", **header
         ({}, "127.0.0.1.nip.io", 400),
         ({}, "localhost:1", 200),
         ({}, "host.docker.internal:8642", 200),
+        ({}, "host.containers.internal:8642", 200),
         ({}, "127.0.0.2:8642", 200),
         ({}, "app.localhost:8642", 200),
         ({}, "127.evil.example", 400),
