@@ -39,7 +39,7 @@ def catalog() -> Catalog:
     from models.facts.facts_cache import FactsFile
 
     kept = FactsFile(cache_folder() / "headers.json")
-    return Catalog([models_folder()], imported=lambda: read_folders(folders_file()), kept=kept)
+    return Catalog(lambda: [models_folder()], imported=lambda: read_folders(folders_file()), kept=kept)
 
 
 def find_model(name: str, models: Catalog | None = None) -> ModelEntry:

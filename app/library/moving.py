@@ -25,6 +25,7 @@ _CHUNK = 8 << 20  # bytes; a cancel is noticed between two
 _HOLE = bytes(_CHUNK)
 _SPARE = 64 << 20  # bytes that stay free for folders, and for whoever else writes there
 _TELL_SECONDS = 0.2  # between two reports of progress
+_WAIT_SECONDS = 0.2  # for those who only write a file
 
 
 class MoveCancelled(LibraryError):
@@ -33,10 +34,13 @@ class MoveCancelled(LibraryError):
 
 @contextmanager
 def no_other_move() -> Iterator[None]:
-    """Keep all others from moving the models, in other processes too; raises LibraryError while somebody does."""
-    lock = held_lock(models_place_file().with_suffix(".lock"))
+    """Keep all others from moving the models, in other processes too; raises LibraryError while somebody does.
+
+    Whoever only writes a file where they are holds it for a moment, for which others wait.
+    """
+    lock = held_lock(models_place_file().with_suffix(".lock"), _WAIT_SECONDS)
     if lock is None:
-        raise LibraryError(Sentence("The models are being moved already."), ExitCode.USAGE)
+        raise LibraryError(Sentence("The models are being moved: wait until that has ended."), ExitCode.USAGE)
     try:
         yield
     finally:

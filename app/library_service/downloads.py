@@ -45,10 +45,14 @@ class DownloadService:
 
     @property
     def queue(self) -> DownloadQueue:
-        """The queue, opened when it is first needed; raises BadHubSetting."""
+        """The queue, opened when it is first needed, and again where models were moved; raises BadHubSetting."""
         with self._lock:
+            folder = models_folder()
+            if self._queue is not None and self._queue.folder != folder:
+                self._queue.close()
+                self._queue = None
             if self._queue is None:
-                self._queue = DownloadQueue(hub(), models_folder(), changed=self._on_change)
+                self._queue = DownloadQueue(hub(), folder, changed=self._on_change)
             return self._queue
 
     @property
@@ -108,7 +112,7 @@ class DownloadService:
 
     def _tell_all(self) -> None:
         if self._queue is not None:
-            self._queue.clear_removed()
+            self.queue.clear_removed()
             self._tell(self.downloads)
 
 

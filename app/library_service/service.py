@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -34,6 +35,21 @@ _STOPS: Final = {
     ask.StopMeasuring: (ask.MeasureMachine, ask.Verify, ask.RunBench),
     ask.CancelMove: (ask.MoveModels,),
 }
+# Those that write into the folder of models, which fails a move.
+_WRITE: Final = frozenset(
+    [
+        ask.Quantise,
+        ask.DismissNotice,
+        ask.RemoveModel,
+        ask.ImportFile,
+        ask.StartDownload,
+        ask.RepairModel,
+        ask.PauseDownload,
+        ask.ResumeDownload,
+        ask.CancelDownload,
+        ask.MoveDownload,
+    ]
+)
 
 
 class _Part(Generic[_Made]):
@@ -58,6 +74,7 @@ class LibraryService:
         self._tell = tell
         self.making = threading.RLock()
         self._is_started = False
+        self._writing = threading.Lock()
         self._handlers = self._made_handlers()
         self._stoppable: dict[type, Callable[[Any, Stop], Any]] = {
             ask.TestPair: lambda request, stop: self._pairs.test(wish=request, stop=stop),
@@ -105,7 +122,8 @@ class LibraryService:
             stop = stop or Stop()
             self._going[stop] = kind
             return partial(self._stoppable[kind], request, stop)
-        return partial(self._handlers[kind], request)
+        act = partial(self._handlers[kind], request)
+        return partial(self._beside_no_move, act) if kind in _WRITE else act
 
     @_Part
     def _machine(self) -> MachineService:
@@ -218,7 +236,9 @@ class LibraryService:
     def _move_models(self, request: ask.MoveModels, stop: Stop) -> Iterator[MoveStep]:
         from app.library.moving import ModelsMove, no_other_move
 
-        with no_other_move():
+        with ExitStack() as held:
+            with self._writing:
+                held.enter_context(no_other_move())
             if self._downloads.is_busy or any(not one.is_over for one in self._quantiser.quantisings):
                 raise LibraryError(
                     Sentence("A model is being downloaded or made smaller: wait until that has ended, or pause it."),
@@ -228,6 +248,13 @@ class LibraryService:
             stop.calls(move.cancel)
             yield from move.run()
         self._tell_of_models()
+
+    def _beside_no_move(self, act: Callable[[], Any]) -> Any:
+        """Do what writes into the folder of models; raises LibraryError while that is moved."""
+        from app.library.moving import no_other_move
+
+        with self._writing, no_other_move():
+            return act()
 
     def _changing_models(self, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def changed(request: Any) -> Any:

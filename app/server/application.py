@@ -208,7 +208,7 @@ _STATUSES: dict[Any, int] = {
     ollama_models.no_blob: 404,
 }
 _QUERIES: dict[Any, tuple[str, ...]] = {
-    responses.list_responses: ("limit",),
+    responses.list_responses: ("limit", "after", "order"),
     responses.list_input_items: ("limit", "after", "order"),
     batches.list_files: ("limit", "after", "order", "purpose"),
     batches.list_batches: ("limit", "after"),

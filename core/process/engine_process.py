@@ -110,12 +110,12 @@ def _open_log(folder: Path) -> BufferedWriter | None:
             for _ in range(2):
                 log = path.open("ab")
                 if not _lock(log):
+                    log.close()
                     break
                 if log.tell() <= _LARGE_LOG:
                     return log
-                path.replace(path.with_suffix(".old.log"))
-                log.close()
-            log.close()
+                with log:
+                    path.replace(path.with_suffix(".old.log"))
     except OSError as error:
         _log.warning("%s cannot be written: %s.", folder, system_reason(error))
     return None

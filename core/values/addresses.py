@@ -1,9 +1,14 @@
-"""Addresses that users write: of a worker, as rpc://HOST:PORT, and of a web page whose scripts may call the server."""
+"""Addresses that users write.
+
+Of a worker, as rpc://HOST:PORT, of a web page whose scripts may call the server, and a name of the server itself.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from core.values.errors import BadOption
@@ -35,15 +40,19 @@ def worker_address(device: str) -> tuple[str, int]:
 
 ALL_ORIGINS = "*"
 LOCAL_ORIGINS = "localhost"  # all pages of this machine, as llama-server calls them
-_FILES = "null"  # what a browser sends for a page that is a file
-_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[^\s/?#@:\\\[\]]+)(?::([0-9]{1,5}))?")
+_FILES = ("null", "file://")  # what browsers, and programs with one inside, send for a page that is a file
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[^\s/?#@:*\\\[\]]+)(?::([0-9]{1,5}))?")
+_HOST = re.compile(r"[\w.-]+")
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 def origin_of(text: str) -> str:
     """Return an origin as browsers send it; ``ALL_ORIGINS`` and ``LOCAL_ORIGINS`` are many. Raises BadOption."""
-    plain = text.strip().rstrip("/").lower()
-    if plain in (ALL_ORIGINS, LOCAL_ORIGINS, _FILES):
+    plain = text.strip().lower()
+    if plain in _FILES:
+        return plain
+    plain = plain.rstrip("/")
+    if plain in (ALL_ORIGINS, LOCAL_ORIGINS):
         return plain
     found = _ORIGIN.fullmatch(plain)
     if found is None:
@@ -69,3 +78,22 @@ def _no_origin(text: str) -> BadOption:
         "what follows behind the name.",
         text=repr(text.strip()[:80]),
     )
+
+
+def host_of(text: str) -> str:
+    """Return the name of a host as clients send it, of a name, an address or a URL with one. Raises BadOption."""
+    plain = text.strip().lower()
+    with suppress(ValueError):
+        return str(ip_address(plain))
+    try:
+        host = urlsplit(plain if "://" in plain else f"//{plain}").hostname or ""
+        host = host if host.isascii() else host.encode("idna").decode()
+    except ValueError:
+        host = ""
+    host = host.rstrip(".")
+    if ":" not in host and not _HOST.fullmatch(host):
+        raise BadOption(
+            "{text} is no name of one host: write it as my-machine.example. With an API key any name is let in.",
+            text=repr(text.strip()[:80]),
+        )
+    return host

@@ -68,14 +68,18 @@ class Catalog:
 
     def __init__(
         self,
-        folders: Sequence[Path],
+        folders: Sequence[Path] | Callable[[], Sequence[Path]],
         *,
         starter: Path | None = STARTER_FOLDER,
         imported: Sequence[ImportedFolder] | Callable[[], Sequence[ImportedFolder]] = (),
         kept: FactsFile | None = None,
     ) -> None:
-        """``imported`` may be a function, which is called at each scan. ``kept`` shares facts with other processes."""
-        self._folders = [*([starter] if starter else []), *folders]
+        """``folders`` and ``imported`` may be functions, which are called at each scan.
+
+        ``kept`` shares facts with other processes.
+        """
+        self._bundled = [starter] if starter else []
+        self._folders = folders if callable(folders) else lambda: folders
         self._imported = imported if callable(imported) else lambda: imported
         self._starter = starter.resolve() if starter else None
         self._read: dict[Stamp, ModelFacts | str] = {}
@@ -95,7 +99,8 @@ class Catalog:
         with self._lock:
             self._remember()
             scan = _Scan()
-            files = {path: "" for folder in self._folders for path in self._ordered(folder, scan.model_files(folder))}
+            folders = (*self._bundled, *self._folders())
+            files = {path: "" for folder in folders for path in self._ordered(folder, scan.model_files(folder))}
             origins: dict[Path, str] = {}
             for folder in self._imported():
                 found = dict(scan.imported_files(folder))

@@ -60,7 +60,8 @@ class DownloadQueue:
         *,
         changed: Callable[[QueuedDownload], None] = lambda job: None,
     ) -> None:
-        self._hub, self._folder, self._options = hub, folder, options
+        self.folder = folder
+        self._hub, self._options = hub, options
         self._on_change = changed
         self._file = QueueFile(folder / PARTIAL_FOLDER)
         self._lock = threading.Condition()
@@ -169,7 +170,7 @@ class DownloadQueue:
         """Start the next job if none runs; the lock must be held."""
         job = next((job for job in self._jobs if job.phase is DownloadPhase.QUEUED), None)
         if job is not None and not self._running and not self._is_closing:
-            self._running[job.number] = ModelDownload(self._hub, job.request, self._folder, self._options)
+            self._running[job.number] = ModelDownload(self._hub, job.request, self.folder, self._options)
             threading.Thread(target=self._run, args=(job.number,), daemon=True).start()
 
     def _run(self, number: int) -> None:
@@ -216,17 +217,17 @@ class DownloadQueue:
         for name in set(job.files) - wanted:
             maker, _, path = name.partition("/")
             try:
-                lock = partial(self._folder, maker, path, ".lock")
+                lock = partial(self.folder, maker, path, ".lock")
                 with hold_folder_lock(lock, at_once, lambda: None):
                     for suffix in (".part", ".journal"):
-                        partial(self._folder, maker, path, suffix).unlink(missing_ok=True)
-                remove_empty(lock.parent, self._folder)
+                        partial(self.folder, maker, path, suffix).unlink(missing_ok=True)
+                remove_empty(lock.parent, self.folder)
             except (DownloadError, OSError):
                 continue
 
     def _is_there(self, job: QueuedDownload) -> bool:
         # Path.exists raises if the disk was pulled out, and the next download must start all the same.
-        return all(os.path.exists(self._folder / name) for name in job.files)
+        return all(os.path.exists(self.folder / name) for name in job.files)
 
     def _phase(self, number: int) -> DownloadPhase | None:
         return next((job.phase for job in self._jobs if job.number == number), None)

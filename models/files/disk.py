@@ -112,8 +112,8 @@ def numbered(path: Path) -> Iterator[Path]:
         yield path.with_stem(f"{path.stem}-{number}")
 
 
-def held_lock(path: Path) -> FileLock | None:
-    """Return the lock at ``path``, held until this process ends; None where another process holds it.
+def held_lock(path: Path, seconds: float = 0.0) -> FileLock | None:
+    """Return the lock at ``path``, held until this process ends; None where another holds it for ``seconds`` more.
 
     In a folder that cannot be written, and on a disk that knows no locks, nobody holds one.
     """
@@ -122,7 +122,7 @@ def held_lock(path: Path) -> FileLock | None:
     lock = FileLock(path, thread_local=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=seconds)
     except Timeout:
         return None
     except (OSError, NotImplementedError):

@@ -11,7 +11,8 @@ import pytest
 
 from app.environment.paths import models_folder
 from app.library.errors import LibraryError
-from app.library.moving import FOLDER, ModelsMove, MoveCancelled
+from app.library.moving import FOLDER, ModelsMove, MoveCancelled, no_other_move
+from models.catalog.catalog import STARTER
 from models.library import requests as ask
 from models.library.values import MoveStep, Trouble
 from tests.support.disks import small_disk
@@ -21,6 +22,7 @@ from tests.support.waiting import until
 from tools.stand_ins.library_server import LibraryServer
 
 N_BYTES = 20 << 20
+BEING_MOVED = "The models are being moved: wait until that has ended."
 
 
 @pytest.fixture
@@ -178,13 +180,29 @@ def test_of_two_moves_at_once_one_is_refused(library: LibraryClient, source: Pat
     for thread in threads:
         thread.join()
     (refused,) = [name for name, last in found.items() if isinstance(last, Trouble)]
-    assert found.pop(refused).sentence == "The models are being moved already."
+    assert found.pop(refused).sentence == BEING_MOVED
     ((moved, last),) = found.items()
     assert last.is_over
     assert models_folder() == tmp_path / moved
     assert len(contents(tmp_path / moved)) == 2_004
     assert not (tmp_path / refused).exists()
     assert not source.exists()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ask.StartDownload("acme/fox-GGUF", "Q8_0"),
+        ask.ResumeDownload(1),
+        ask.RemoveModel("model"),
+        ask.ImportFile(str(STARTER)),
+        ask.Quantise("ember-q8_0", "Q4_K_M"),
+    ],
+)
+def test_nothing_is_written_into_the_folder_while_it_is_moved(library: LibraryClient, request_: object) -> None:
+    with no_other_move():
+        assert library.ask(request_).sentence == BEING_MOVED
+    assert getattr(library.ask(request_), "sentence", "") != BEING_MOVED
 
 
 def test_a_move_is_cancelled_when_its_client_leaves(library: LibraryClient, source: Path, tmp_path: Path) -> None:

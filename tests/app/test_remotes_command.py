@@ -14,6 +14,7 @@ import pytest
 from app.client.http_client import Client
 from app.environment.exit_codes import ExitCode
 from app.server.remotes.store import RemoteStore, key_of
+from core.values.errors import SlipstreamError
 from tests.support.file_keyring import FileKeyring
 from tests.support.fork_server import ForkedServer
 from tools.stand_ins.fake_openai import FakeServer
@@ -97,6 +98,66 @@ def test_a_key_is_for_one_address_only(remotes, fake, home, monkeypatch):
     assert (moved.url.partition("//")[2][:9], key_of(moved)) == ("localhost", None)
     monkeypatch.setenv("SLIPSTREAM_REMOTE_KEY_RACK", "other")
     assert key_of(moved) == "other"
+
+
+def removed(store: RemoteStore, url: str) -> None:
+    store.remove("rack")
+
+
+def added_without_a_key(store: RemoteStore, url: str) -> None:
+    store.add("rack", url)
+
+
+@pytest.mark.parametrize("change", [removed, added_without_a_key])
+def test_a_key_that_is_given_beside_another_change_is_not_lost(remotes, fake, monkeypatch, change):
+    store, delete = RemoteStore(), FileKeyring.delete_password
+    store.add("rack", fake.url, key=KEY)
+
+    def delete_late(*words: object) -> None:  # a keyring may ask its owner first
+        monkeypatch.setattr(FileKeyring, "delete_password", delete)
+        RemoteStore().add("rack", fake.url, key="another")
+        delete(*words)
+
+    monkeypatch.setattr(FileKeyring, "delete_password", delete_late)
+    change(store, fake.url)
+    assert key_of(store.named("rack")) == "another"
+
+
+def test_a_key_is_not_lost_where_one_without_is_said_while_it_is_kept(remotes, fake, monkeypatch, tmp_path):
+    store, keep = RemoteStore(), FileKeyring.set_password
+    store.add("rack", fake.url, key=KEY)
+
+    def keep_early(*words: object) -> None:
+        monkeypatch.setattr(FileKeyring, "set_password", keep)
+        keep(*words)
+        RemoteStore().add("rack", fake.url)
+
+    monkeypatch.setattr(FileKeyring, "set_password", keep_early)
+    assert key_of(store.add("rack", fake.url, key="another")) == "another"
+    assert key_of(store.named("rack")) == "another"
+    assert KEY not in (tmp_path / "keys.json").read_text()
+
+
+def test_a_remote_that_cannot_be_kept_leaves_all_keys_as_they_were(remotes, fake, home, tmp_path):
+    store = RemoteStore()
+    store.add("rack", fake.url, key=KEY)
+    before = (tmp_path / "keys.json").read_text()
+    file = home / "config" / "remotes.json"
+    file.write_text(file.read_text().replace('"version": 1', '"version": 99'))
+    with pytest.raises(SlipstreamError, match="newer Slipstream"):
+        store.add("rack", fake.url, key="another")
+    assert (tmp_path / "keys.json").read_text() == before
+
+
+def test_a_key_that_an_earlier_version_kept_is_found_and_forgotten(remotes, fake, home, tmp_path):
+    store = RemoteStore()
+    url = store.add("rack", fake.url).url
+    keyring.set_password("slipstream remotes", f"rack {url}", KEY)
+    file = home / "config" / "remotes.json"
+    file.write_text(file.read_text().replace('"key": false', '"key": true'))
+    assert key_of(store.named("rack")) == KEY
+    store.remove("rack")
+    assert KEY not in (tmp_path / "keys.json").read_text()
 
 
 def test_without_a_keyring_the_key_is_written_nowhere(remotes, fake, home):

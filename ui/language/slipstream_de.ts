@@ -7055,8 +7055,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
-      <source>The models are being moved already.</source>
-      <translation>Die Modelle ziehen schon um.</translation>
+      <source>The models are being moved: wait until that has ended.</source>
+      <translation>Die Modelle ziehen gerade um: Warte, bis das fertig ist.</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
@@ -8352,6 +8352,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/addresses.py" />
       <source>A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device}.</source>
       <translation>Ein Worker heißt rpc://HOST:PORT, wie ./slipstream worker es ausgibt, nicht {device}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/addresses.py" />
+      <source>{text} is no name of one host: write it as my-machine.example. With an API key any name is let in.</source>
+      <translation>{text} ist kein Name eines Rechners: Schreibe ihn wie my-machine.example. Mit einem API-Schlüssel ist jeder Name erlaubt.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />

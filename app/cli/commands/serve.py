@@ -14,7 +14,7 @@ from app.cli.chat.sampling_options import SamplingOptions
 from app.cli.commands.llama_server_options import LlamaServerChoice, cache_ram_bytes, defaults_of, devices_of
 from app.cli.commands.llama_server_switches import ServeCommand
 from app.cli.terminal.option_group import with_groups
-from core.values.addresses import is_worker, worker_address
+from core.values.addresses import host_of, is_worker, worker_address
 from core.values.engine_options import (
     DEFAULT_SLOTS,
     MAX_LAYERS,
@@ -223,7 +223,7 @@ def serve(
         reasoning_format=llama_server.reasoning_format,
         template_variables=llama_server.template_variables(),
         strict_models=strict_models,
-        allowed_hosts=tuple(allow_host or ()),
+        allowed_hosts=tuple(map(host_of, allow_host or ())),
         cors=llama_server.origins(cors or ()),
         slot_save_path=llama_server.slot_save_path,
         allows_props=llama_server.props,

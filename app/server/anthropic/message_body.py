@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
-from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
+from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, with_own
 from app.server.calls.schemas import Text, checked_text
 from app.server.http.body import LenientBody, WholeNumbers, valid
 from core.values.errors import BadRequest
 
 Block = dict[str, Any]
 Message = dict[str, Any]
+# Blocks that change which tools are on offer from there on.
+_CHANGES = ("tool_addition", "tool_removal")
 # Blocks of an assistant's turn that only Anthropic can read, besides the results of tools that ran there.
 _UNREAD = ("redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_listing", "container_upload", "fallback")
 # Fields of the chat's body by other names.
@@ -26,15 +28,10 @@ SENT_FIELDS = {
     "enable_thinking": "thinking",
     "reasoning_budget": "thinking",
 }
+# What a message has no place for.
+_UNSAYABLE = ("n", "logprobs", "top_logprobs")
 _EFFORTS = {"xhigh": "high", "max": "high"}  # templates know three
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
-
-
-class AnthropicMessage(LenientBody):
-    """One turn: text or blocks."""
-
-    role: Literal["user", "assistant", "system"]
-    content: str | list[Block]
 
 
 class AnthropicTool(LenientBody):
@@ -61,11 +58,34 @@ class OutputConfig(LenientBody):
     format: Block | None = None
 
 
-class MessageBody(WholeNumbers, LenientBody):
-    """What a message is made from. ``metadata``, ``cache_control`` and what is not known change nothing here.
+class AnthropicMessage(LenientBody):
+    """One turn: text or blocks.
 
-    ``output_format`` is the older name of the format in ``output_config``.
+    One of the system's may hold for the turn that it follows only, and may only set the effort.
     """
+
+    role: Literal["user", "assistant", "system"]
+    content: str | list[Block]
+    clear_at: Literal["next_user_message", "never"] | None = None
+    output_config: OutputConfig | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_only_set_the_effort(cls, message: Any) -> Any:
+        if isinstance(message, dict) and message.get("role") == "system" and message.get("output_config"):
+            return {"content": []} | message
+        return message
+
+
+class MessageBody(WholeNumbers, LenientBody):
+    """What a message is made from; the fields of a chat are taken besides.
+
+    ``metadata``, ``cache_control`` and what is not known change nothing here: Anthropic's clients send more with each
+    version. ``service_tier`` is about capacity there. ``output_format`` is the older name of the format in
+    ``output_config``.
+    """
+
+    model_config = ConfigDict(extra="allow", strict=True)
 
     messages: list[AnthropicMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     model: str | None = None
@@ -85,10 +105,11 @@ class MessageBody(WholeNumbers, LenientBody):
     cache_salt: Text | None = None
     mcp_servers: list[Any] | None = Field(default=None, max_length=0)
     compaction: None = None
+    service_tier: Any = None
 
     def chat(self) -> ChatCompletionBody:
         """Return the chat call's body; raises BadRequest and ApiError."""
-        effort = self.output_config.effort if self.output_config is not None else None
+        effort = self._effort
         fields: dict[str, Any] = {
             "model": self.model,
             "messages": self._messages(),
@@ -97,7 +118,7 @@ class MessageBody(WholeNumbers, LenientBody):
             "temperature": self.temperature,
             "top_k": self.top_k,
             "top_p": self.top_p,
-            "tools": [_function(tool) for tool in self.tools or ()] or None,
+            "tools": [_function(tool) for tool in self._offered()] or None,
             "response_format": self._form(),
             "speed": self.speed,
             "cache_salt": self.cache_salt,
@@ -109,7 +130,8 @@ class MessageBody(WholeNumbers, LenientBody):
             kind = self.thinking.type
             fields["enable_thinking"] = kind == "enabled" or (kind == "between_tools" and self._has_results)
             fields["reasoning_budget"] = self.thinking.budget_tokens
-        return valid(ChatCompletionBody, fields, SENT_FIELDS)
+        beside = ChatCompletionBody.known(self.model_extra or {})
+        return valid(ChatCompletionBody, with_own(beside, fields, _UNSAYABLE), SENT_FIELDS)
 
     @property
     def _has_results(self) -> bool:
@@ -117,11 +139,41 @@ class MessageBody(WholeNumbers, LenientBody):
         last = self.messages[-1].content
         return not isinstance(last, str) and any(block.get("type") == "tool_result" for block in last)
 
+    @property
+    def _effort(self) -> str | None:
+        configs = [self.output_config, *(message.output_config for message in self.messages[self._n_past :])]
+        efforts = [config.effort for config in configs if config is not None and config.effort is not None]
+        return efforts[-1] if efforts else None
+
+    @property
+    def _n_past(self) -> int:
+        """How many messages come before the user's last."""
+        return max((index for index, message in enumerate(self.messages) if message.role == "user"), default=0)
+
+    def _offered(self) -> list[AnthropicTool]:
+        """Return the tools that are on offer in the end. Raises BadRequest.
+
+        Those that a search at Anthropic would find are on offer anyway, so there is nothing to search.
+        """
+        known = {tool.name: tool for tool in self.tools or ()}
+        offered = {name: tool for name, tool in known.items() if not str(tool.type).startswith("tool_search_tool")}
+        for index, message in enumerate(self.messages):
+            for change in _tool_changes(message.content):
+                tool = _changed_tool(change, known, f"messages[{index}]")
+                known[tool.name] = tool
+                offered.pop(tool.name, None)
+                if change["type"] == "tool_addition":
+                    offered[tool.name] = tool
+        return list(offered.values())
+
     def _messages(self) -> list[Message]:
         messages: list[Message] = []
+        n_past = self._n_past
         if self.system:
             messages.append({"role": "system", "content": _text(self.system, "system")})
         for index, sent in enumerate(self.messages):
+            if sent.clear_at == "next_user_message" and index < n_past:
+                continue
             blocks = [{"type": "text", "text": sent.content}] if isinstance(sent.content, str) else sent.content
             where = f"messages[{index}]"
             messages += _said(blocks, where) if sent.role == "assistant" else _asked(sent.role, blocks, where)
@@ -147,6 +199,27 @@ class MessageBody(WholeNumbers, LenientBody):
         if not isinstance(kind, str) or kind not in _CHOICES:
             raise BadRequest("tool_choice.type must be auto, any, tool or none.", param="tool_choice")
         return {"tool_choice": _CHOICES[kind], **single}
+
+
+def _tool_changes(content: str | list[Block]) -> Iterator[Block]:
+    """Yield the blocks that change which tools are on offer, also of turns that were summarised."""
+    for block in content if not isinstance(content, str) else ():
+        changes = block.get("tool_changes") if block.get("type") == "compaction" else [block]
+        listed = changes if isinstance(changes, list) else []
+        yield from (one for one in listed if isinstance(one, dict) and one.get("type") in _CHANGES)
+
+
+def _changed_tool(change: Block, known: Mapping[str, AnthropicTool], where: str) -> AnthropicTool:
+    """Return the tool that comes or goes: one of ``known``, or one that is defined there. Raises BadRequest."""
+    tool = change.get("tool")
+    named: Block = tool if isinstance(tool, dict) else {}
+    if named.get("type") == "tool_definition" and isinstance(named.get("definition"), dict):
+        return valid(AnthropicTool, named["definition"], {})
+    found = known.get(str(named.get("name"))) if named.get("type") == "tool_reference" else None
+    if found is None:
+        problem = f"{where} has a {change['type']} of {str(tool)[:200]}, which is not among the tools."
+        raise BadRequest(problem, param="messages")
+    return found
 
 
 def _function(tool: AnthropicTool) -> dict[str, Any]:
@@ -205,7 +278,7 @@ def _said(blocks: Sequence[Block], where: str) -> list[Message]:
         elif kind == "compaction":  # a summary of what was said before, null where that failed
             told = {"type": kind, "content": block.get("content") or ""}
             turn["content"] = turn.get("content", "") + _string(told, "content", where)
-        elif kind not in _UNREAD and not str(kind).endswith("_tool_result"):
+        elif kind not in (*_UNREAD, *_CHANGES) and not str(kind).endswith("_tool_result"):
             raise _unreadable(kind, where)
     return [turn if len(turn) > 1 else turn | {"content": ""}]
 
@@ -218,7 +291,7 @@ def _asked(role: str, blocks: Sequence[Block], where: str) -> list[Message]:
         kind = block.get("type")
         if kind == "tool_result":
             results.append(_result(block, where))
-        else:
+        elif kind not in _CHANGES:
             parts.append(_part(block, where))
     if not parts:
         return results

@@ -5,14 +5,15 @@ Inside messages, their parts and tools, what is not known is ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, model_validator
 
-from app.server.calls.schemas import GenerationBody, Text
+from app.server.calls.schemas import OTHER_NAMES, GenerationBody, Text
 from app.server.http.body import HINT, LenientBody
+from app.server.http.errors import refuse
 from app.server.replies.constraints import ANY_ARGUMENTS, NO_ARGUMENTS, JsonSchema, ToolBinding, loose, schema_text
 from core.values.errors import BadRequest
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat
@@ -234,6 +235,16 @@ class ChatCompletionBody(GenerationBody):
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
 
+    @classmethod
+    def known(cls, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of the fields that a chat knows and that change its answer."""
+        fields = cls.model_fields
+        return {
+            name: value
+            for name, value in sent.items()
+            if name in OTHER_NAMES or (name in fields and HINT not in fields[name].metadata)
+        }
+
     @model_validator(mode="before")
     @classmethod
     def _thinks_as_asked(cls, value: Any) -> Any:
@@ -410,6 +421,18 @@ class ChatCompletionBody(GenerationBody):
             hint = f"{_ANSWER_FORM}\n{schema_text(binding.answer)}"
             messages[0] |= {"content": f"{messages[0]['content'] or ''}\n\n{hint}".lstrip()}
         return extra | {"messages": messages, "tools": tools}
+
+
+def with_own(sent: Mapping[str, Any], own: Mapping[str, Any], unsayable: Collection[str]) -> dict[str, Any]:
+    """Return the fields of a chat's body: those that another protocol's body has for it, and those it was ``sent``.
+
+    Its own win. Raises ApiError for an ``unsayable`` field: an answer in that protocol cannot say what it asks for.
+    """
+    for name in unsayable:
+        if sent.get(name) and (name, sent[name]) != ("n", 1):
+            message = f"The field {name} is not known or not supported here: leave it out."
+            raise refuse(400, message, param=name, code="unknown_parameter")
+    return {**sent, **{name: value for name, value in own.items() if value is not None}}
 
 
 def _function_name(tool: Any) -> Any:

@@ -163,7 +163,7 @@ _AS_IT_IS: dict[str, Any] = {
     "top_a": 0,
     "use_beam_search": False,
 }
-_OTHER_NAMES = {
+OTHER_NAMES = {
     "ebnf": "grammar",  # SGLang's
     "logprobs": "n_probs",
     "max_completion_tokens": "max_tokens",
@@ -247,7 +247,7 @@ class GenerationBody(WholeNumbers):
             del sent["seed"]
         if sent.get("ignore_eos") is True and not sent.get("stop"):
             sent.pop("min_tokens", None)  # such a reply has as many as it may: benchmarks send both
-        for name, ours in _OTHER_NAMES.items():
+        for name, ours in OTHER_NAMES.items():
             if name in sent and ours in cls.model_fields and name not in cls.model_fields:
                 sent.setdefault(ours, sent.pop(name))
         for name in sent.keys() & _LIMITS:
@@ -258,7 +258,7 @@ class GenerationBody(WholeNumbers):
     @classmethod
     def _counts(cls, name: str, value: Any) -> bool:
         """Return whether a field is known here, or would have to be."""
-        if name in cls.model_fields or name in _OTHER_NAMES:
+        if name in cls.model_fields or name in OTHER_NAMES:
             return True
         is_hint = name in HINTS if cls.refused is None else name not in cls.refused
         return not is_hint and not (name in _AS_IT_IS and value == _AS_IT_IS[name])

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from starlette.requests import HTTPConnection
 
-from app.server.http.errors import from_validation, refuse, renamed
+from app.server.http.errors import ApiError, from_validation, refuse, renamed
 from models.formatting.json_values import plain
 
 _MOST_DIGITS = 6
@@ -96,8 +96,15 @@ def query_number(http: HTTPConnection, name: str, usual: int, most: int) -> int:
 def asked_page(http: HTTPConnection, listed: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the part of a list that ``after`` and ``limit`` of the query ask for. Raises ApiError."""
     limit, after = query_number(http, "limit", LISTED, MOST_LISTED), http.query_params.get("after")
-    begin = next((i + 1 for i, one in enumerate(listed) if one.get("id") == after), 0)
+    begin = 0 if after is None else next((i + 1 for i, one in enumerate(listed) if one.get("id") == after), None)
+    if begin is None:
+        raise not_listed(after)
     return page(listed[begin : begin + limit], has_more=len(listed) > begin + limit)
+
+
+def not_listed(after: str | None) -> ApiError:
+    """Return the error for a page behind what is not in the list: with the first page clients would never end."""
+    return refuse(400, f"There is no {after!r} in this list.", param="after")
 
 
 def page(data: Sequence[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:

@@ -276,6 +276,7 @@ _RULES: Mapping[str, tuple[str, str]] = {
     "less_than_equal": ("integer_above_max_value", "{field} must be {le} or less, not {input}."),
     "too_short": ("array_below_min_length", "{field} must have {min_length} or more entries, not {actual_length}."),
     "string_too_short": ("string_below_min_length", "{field} must have {min_length} or more characters."),
+    "string_too_long": ("string_above_max_length", "{field} must have {max_length} or fewer characters."),
     "too_long": ("array_above_max_length", "{field} must have {max_length} or fewer entries, not {actual_length}."),
     "json_invalid": ("invalid_json", "The body is not valid JSON: {error}."),
 }

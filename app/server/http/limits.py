@@ -20,7 +20,8 @@ from app.server.http.errors import ANTHROPIC, ApiError, refuse
 from app.server.http.keys import ApiKeys, caller, caller_id, manages
 from app.server.http.listening_socket import is_socket_path
 from app.settings.server_settings import ServerSettings
-from core.values.addresses import ALL_ORIGINS, LOCAL_ORIGINS
+from core.values.addresses import ALL_ORIGINS, LOCAL_ORIGINS, host_of
+from core.values.errors import BadOption
 from models.formatting.program import PROGRAM, advice, command
 
 # Six photographs of 4 MB, as base64.
@@ -38,8 +39,8 @@ FORMS = (UPLOADS, "/v1/audio/")
 OUR_OWN = "/slipstream/"
 # The key of a scope by which a call of this server to itself is known. No request can bring it.
 INTERNAL = "slipstream.internal"
-# The last is how a container of Docker's names the machine that it runs on.
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "host.docker.internal"})
+# The last two are how containers of Docker and Podman name the machine that they run on.
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "host.docker.internal", "host.containers.internal"})
 
 
 def is_loopback_name(name: str) -> bool:
@@ -63,10 +64,10 @@ async def send_error(scope: Scope, send: Send, error: ApiError, headers: Mapping
 
 
 def host_name(authority: str) -> str:
-    """Return the name of ``name:port``, without brackets, in lower case."""
+    """Return the name of ``name:port``, without brackets and the dot of a full name, in lower case."""
     if authority.startswith("["):
         return authority[1:].partition("]")[0].lower()
-    return authority.partition(":")[0].lower()
+    return authority.partition(":")[0].lower().removesuffix(".")
 
 
 class HostCheck:
@@ -89,9 +90,11 @@ class HostCheck:
         if not is_http or self._is_known(name) or _is_at_socket(scope):
             await self._app(scope, receive, send)
             return
+        address, port = scope["server"]
+        here = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
         message = (
-            f"This server is not known as {name[:80]!r}: use http://127.0.0.1, start it with "
-            f"--allow-host {name[:80] or 'NAME'}, or with --api-key, which lets any name in."
+            f"This server is not known as {name[:80]!r}: use {here}, start it with "
+            f"--allow-host {_shown(name)}, or with --api-key, which lets any name in."
         )
         await send_error(scope, send, refuse(400, message, code="invalid_host"))
 
@@ -99,6 +102,13 @@ class HostCheck:
         if is_loopback_name(name) or name in self._names or self._keys.is_needed:
             return True
         return not self._is_loopback and _is_address(name)
+
+
+def _shown(name: str) -> str:
+    try:
+        return host_of(name[:80])
+    except BadOption:
+        return "NAME"
 
 
 def _is_at_socket(scope: Scope) -> bool:

@@ -21,7 +21,7 @@ from app.server.calls.model_pool import ModelPool
 from app.server.http.body import Body, wants_facts
 from app.server.http.described import JSON, Schema
 from app.server.http.errors import ApiError, from_validation, refuse
-from app.server.http.sse import DONE, EventStream, encode_event
+from app.server.http.sse import DONE, EventStream, encode_event, while_connected
 from app.server.library.worker import LibraryWorker
 from core.values.errors import SlipstreamError
 from models.formatting.sentence import without_facts
@@ -53,8 +53,11 @@ def handler_of(route: Route) -> Handler:
             parts = _in_english(parts)
         if "text/event-stream" in http.headers.get("accept", ""):
             return EventStream(_events(parts))
+        # The library removes a model whether or not somebody waits, and until then it must not come back to memory.
+        is_kept = route.request is RemoveModel
+        found = await (_all(parts) if is_kept else while_connected(http.receive, _all(parts)))
         # In ASCII: names of files may hold what UTF-8 cannot.
-        return Response(json.dumps(_whole([part async for part in parts])), media_type="application/json")
+        return Response(json.dumps(_whole(found)), media_type="application/json")
 
     handle.__name__, handle.__doc__ = route.request.__name__, route.request.__doc__  # for our OpenAPI
     return handle
@@ -141,6 +144,11 @@ async def _events(parts: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, Non
     async for part in parts:
         yield encode_event(part)
     yield DONE
+
+
+async def _all(parts: AsyncGenerator[Any, None]) -> list[Any]:
+    async with aclosing(parts):
+        return [part async for part in parts]
 
 
 def _whole(parts: list[Any]) -> Any:

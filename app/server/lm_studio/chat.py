@@ -12,7 +12,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import ConfigDict, Field
 
-from app.server.calls.chat_body import MAX_MESSAGES, ChatCompletionBody
+from app.server.calls.chat_body import MAX_MESSAGES, ChatCompletionBody, with_own
 from app.server.calls.generation import ChoiceUpdate
 from app.server.calls.schemas import Text
 from app.server.chat.chat_call import ChatCall
@@ -29,6 +29,8 @@ from core.values.messages import Receipt
 
 # Fields about how a model is loaded, which is set elsewhere.
 _HINTS = ("context_length", "ttl")
+# What an answer there has no place for.
+_UNSAYABLE = ("messages", "n", "tools", "logprobs", "top_logprobs")
 _NO_TOOLS = ToolNames(())
 # How often a load is looked at, in seconds: often enough for a progress bar.
 _LOOK_SECONDS = 0.1
@@ -95,11 +97,12 @@ class LmStudioChatBody(WholeNumbers):
         told = [item for item in items if item.get("role") == "system"][-1:]  # what the latest turn with one said
         items = [*told, *(item for item in items if item.get("role") != "system")]
         fields = {name: value for name, value in (self.model_extra or {}).items() if name not in _HINTS}
-        fields |= {
+        own = {
             "model": self.model,
             "messages": messages_of(None, items, _NO_TOOLS),
             "max_completion_tokens": self.max_output_tokens,
         }
+        fields = with_own(fields, own, _UNSAYABLE)
         if self.stream:
             fields |= {"stream": True, "return_progress": True}
         if self.reasoning in ("on", "off"):

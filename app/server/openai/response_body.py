@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
+from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, with_own
 from app.server.calls.schemas import Text
 from app.server.http.body import HINT, WholeNumbers, valid
 from app.server.http.errors import refuse
@@ -22,7 +22,11 @@ Item = dict[str, Any]
 Message = dict[str, Any]
 
 # Fields that do not speak of the text to generate.
-_HINTS = frozenset({"client_metadata", "context_management", "max_tool_calls"})
+_HINTS = frozenset(
+    {"access_programs", "background_options", "client_metadata", "context_management", "image", "max_tool_calls"}
+)
+# Items that add tools to those of the request.
+_ADDING = ("additional_tools", "tool_search_output")
 # Tools that OpenAI runs on its own machines and that a reply may do without, and what they left in a conversation.
 _HOSTED = ("web_search", "web_search_preview", "image_generation")
 _HOSTED_CALLS = ("web_search_call", "file_search_call", "image_generation_call")
@@ -94,24 +98,32 @@ class ResponseBody(WholeNumbers):
             return [{"type": "message", "role": "user", "content": self.input}]
         return self.input
 
-    def chat(self, earlier: Sequence[Item]) -> ChatCompletionBody:
+    def tool_names(self, earlier: Sequence[Item]) -> ToolNames:
+        """Return the tools, with those that items of the conversation add; raises BadRequest."""
+        tools = ToolNames(self.tools or ())
+        for item in (*earlier, *self.items):
+            if item.get("type") in _ADDING:
+                tools.add(item.get("tools"), "input")
+        return tools
+
+    def chat(self, earlier: Sequence[Item], tools: ToolNames) -> ChatCompletionBody:
         """Return the chat call's body, for a conversation that ``earlier`` items begin; raises BadRequest, ApiError."""
-        if "n" in (self.model_extra or {}):
-            raise BadRequest("A response is one answer: leave n out.", param="n")
         if "input" not in self.model_fields_set and not earlier and not self.instructions:
             raise refuse(400, "Missing required field: input.", param="input", code="missing_required_parameter")
-        tools = ToolNames(self.tools or ())
+        items = [*earlier, *self.items]
+        reasoning, text = _updated("reasoning", self.reasoning, items), _updated("text", self.text, items)
         fields = {name: value for name, value in (self.model_extra or {}).items() if name not in _HINTS}
-        fields |= {
+        own = {
             "model": self.model,
             "stream": self.stream,
-            "messages": messages_of(self.instructions, [*earlier, *self.items], tools),
+            "messages": messages_of(self.instructions, items, tools),
             "max_completion_tokens": self.max_output_tokens,
             **tools.chosen(self.tool_choice),
         }
-        if self.reasoning and self.reasoning.get("effort") is not None:
-            fields["reasoning_effort"] = self.reasoning["effort"]
-        fields |= _format_of(self.text or {})
+        fields = with_own(fields, own, ("messages", "n"))
+        if reasoning.get("effort") is not None:
+            fields["reasoning_effort"] = reasoning["effort"]
+        fields |= _format_of(text)
         if fields.get("top_logprobs") is not None or "message.output_text.logprobs" in (self.include or ()):
             fields["logprobs"] = True
         return valid(ChatCompletionBody, fields, SENT_FIELDS)
@@ -120,6 +132,18 @@ class ResponseBody(WholeNumbers):
     def seals_reasoning(self) -> bool:
         """True where the client keeps the reasoning and sends it back, as nothing is stored."""
         return "reasoning.encrypted_content" in (self.include or ())
+
+
+def _updated(name: str, sent: Item | None, items: Sequence[Item]) -> Item:
+    """Return a field of the request as the last item of the conversation that updates it leaves it."""
+    found = dict(sent or {})
+    for item in items:
+        if item.get("type") == "configuration_update":
+            update = item.get(name) or {}
+            if not isinstance(update, dict):
+                raise BadRequest(f"input: {name} of a configuration_update must be an object.", param="input")
+            found |= update
+    return found
 
 
 def _format_of(text: Item) -> Item:
@@ -134,7 +158,7 @@ def _format_of(text: Item) -> Item:
 
 
 class SentTool(NamedTuple):
-    """A tool as the client knows it: its kind (``function`` or ``custom``), name, and namespace."""
+    """A tool as the client knows it: its kind (``function``, ``custom`` or ``tool_search``), name, and namespace."""
 
     kind: str
     name: str
@@ -145,10 +169,19 @@ class ToolNames:
     """The tools of a request: as the model sees them, all of them functions, and as the client knows them."""
 
     def __init__(self, tools: Sequence[Item]) -> None:
-        self.functions: list[Item] = []
+        self._functions: dict[str, Item] = {}
         self._sent: dict[str, SentTool] = {}
-        for tool in tools:
-            self._add(tool, None)
+        self.add(tools, "tools")
+
+    @property
+    def functions(self) -> list[Item]:
+        """The tools as the model sees them."""
+        return list(self._functions.values())
+
+    def add(self, tools: Any, param: str) -> None:
+        """Add tools, in the place of those with the same name; raises BadRequest, which names the field ``param``."""
+        for tool in _objects(tools, param, "tools"):
+            self._add(tool, None, param)
 
     def sent(self, name: str) -> SentTool:
         """Return how the client knows the function that the model calls by this name."""
@@ -165,7 +198,7 @@ class ToolNames:
         kind = choice.get("type")
         if kind == "allowed_tools":
             listed = _objects(choice.get("tools"), "tool_choice", "tools")
-            names = {self.seen(str(one.get("name")), one.get("namespace")) for one in listed}
+            names = {self.seen(str(one.get("name") or one.get("type")), one.get("namespace")) for one in listed}
             allowed = [tool for tool in self.functions if tool["function"]["name"] in names]
             return {"tools": allowed or None, "tool_choice": choice.get("mode", "auto") if allowed else None}
         if kind not in ("function", "custom"):
@@ -173,30 +206,34 @@ class ToolNames:
         name = self.seen(str(choice.get("name")), choice.get("namespace"))
         return {"tools": self.functions, "tool_choice": {"type": "function", "function": {"name": name}}}
 
-    def _add(self, tool: Item, namespace: str | None) -> None:
+    def _add(self, tool: Item, namespace: str | None, param: str) -> None:
         kind, name = tool.get("type"), tool.get("name")
         if kind in _HOSTED:
             return
         if kind == "namespace":
-            for one in _objects(tool.get("tools"), "tools", "tools"):
-                self._add(one, str(name))
+            for one in _objects(tool.get("tools"), param, "tools"):
+                self._add(one, str(name), param)
             return
-        if kind not in ("function", "custom"):
+        if kind == "tool_search":
+            if tool.get("execution") != "client":
+                return  # all that could be found are tools already
+            name = kind
+        elif kind not in ("function", "custom"):
             raise BadRequest(
-                f"Tools of the type {kind!r} cannot be used here: send functions, or leave it out.", param="tools"
+                f"Tools of the type {kind!r} cannot be used here: send functions, or leave it out.", param=param
             )
         if not isinstance(name, str):
             raise BadRequest(
                 f"A tool of the type {kind!r} has no name: in a response its name and the rest stand beside its type, "
                 f"not in a field {kind!r} as in a chat.",
-                param="tools",
+                param=param,
             )
         seen = self.seen(name, namespace)
         self._sent[seen] = SentTool(kind, name, namespace)
         function = _text_function(tool) if kind == "custom" else {"parameters": tool.get("parameters")}
         function |= {"name": seen, "strict": tool.get("strict")}
         function.setdefault("description", tool.get("description"))
-        self.functions.append({"type": "function", "function": function})
+        self._functions[seen] = {"type": "function", "function": function}
 
 
 def _objects(found: Any, param: str, what: str) -> list[Item]:
@@ -227,6 +264,14 @@ def text_of_arguments(arguments: str) -> str:
     return found if isinstance(found, str) else arguments
 
 
+def object_of_arguments(arguments: str) -> Any:
+    """Return a call's arguments as the object that they are; as text where the model wrote none."""
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+
+
 def messages_of(instructions: str | None, items: Sequence[Item], tools: ToolNames) -> list[Message]:
     """Return the messages that items of a conversation stand for; raises BadRequest.
 
@@ -254,14 +299,29 @@ def _take(messages: list[Message], item: Item, where: str, tools: ToolNames) -> 
         output = item.get("output")
         content = output if isinstance(output, str) else _parts(output, where)
         messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": content})
-    elif kind in _HOSTED_CALLS:
-        return  # what was found is not in it
+    elif kind == "tool_search_call" and _is_clients(item):
+        arguments = item.get("arguments")
+        arguments = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+        function = {"name": "tool_search", "arguments": arguments}
+        _turn(messages).setdefault("tool_calls", []).append(
+            {"id": item["call_id"], "type": "function", "function": function}
+        )
+    elif kind == "tool_search_output" and _is_clients(item):
+        found = [tool["function"]["name"] for tool in ToolNames(item.get("tools") or ()).functions]
+        messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": json.dumps({"tools": found})})
+    elif kind in (*_HOSTED_CALLS, *_ADDING, "tool_search_call", "configuration_update"):
+        return  # what was found is not in it; tools and configurations are taken apart from the messages
     elif kind == "reasoning":
         if text := reasoning_of(item):
             turn = _turn(messages)
             turn["reasoning_content"] = turn.get("reasoning_content", "") + text
     else:
         raise BadRequest(f"{where} is of the type {kind!r}, which cannot be read here.", param="input")
+
+
+def _is_clients(item: Item) -> bool:
+    """Whether a search for tools was the client's; the model knows of no other."""
+    return item.get("call_id") is not None and item.get("execution") != "server"
 
 
 def _take_message(messages: list[Message], item: Item, where: str) -> None:

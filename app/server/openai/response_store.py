@@ -138,10 +138,12 @@ class ResponseStore:
             backup_of(self._file).unlink(missing_ok=True)  # the response is there too
         return is_there
 
-    def newest(self, limit: int) -> list[StoredResponse]:
-        """Return the newest responses, the newest first."""
-        newest = f"SELECT {_FIELDS} FROM responses WHERE {_MAY_SEE} ORDER BY created DESC LIMIT :limit"
-        return [_stored(row) for row in self._rows(newest, limit=limit)]
+    def listed(self, limit: int, after: StoredResponse | None, *, oldest_first: bool) -> list[StoredResponse]:
+        """Return stored responses in the order of time, those behind ``after``."""
+        beyond, order = (">", "ASC") if oldest_first else ("<", "DESC")
+        behind = "" if after is None else f" AND created {beyond} (SELECT created FROM responses WHERE id = :after)"
+        query = f"SELECT {_FIELDS} FROM responses WHERE {_MAY_SEE}{behind} ORDER BY created {order} LIMIT :limit"
+        return [_stored(row) for row in self._rows(query, limit=limit, after=after and after.id)]
 
     def close(self) -> None:
         """Close the file."""

@@ -16,7 +16,7 @@ from app.server.calls.generation import ChoiceUpdate
 from app.server.chat.chat_call import ChatCall, ChatRun
 from app.server.chat.images import data_url
 from app.server.chat.run import Reply, respond
-from app.server.http.body import LISTED, MOST_LISTED, asked_page, page, query_number
+from app.server.http.body import LISTED, MOST_LISTED, asked_page, not_listed, page, query_number
 from app.server.http.errors import ApiError, from_exception, refuse, renamed
 from app.server.http.sse import encode_named, while_connected
 from app.server.openai.response_body import (
@@ -24,6 +24,7 @@ from app.server.openai.response_body import (
     Item,
     ResponseBody,
     ToolNames,
+    object_of_arguments,
     sealed,
     text_of_arguments,
 )
@@ -38,8 +39,9 @@ async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
     store: ResponseStore = http.app.state.responses
     earlier = await earlier_items(store, body.previous_response_id)
     await _resolve(store, body)
-    call = ChatCall(await _chat(body, earlier, http), http.app.state.pool, http.app.state.renderer)
-    reply_of = partial(ResponseReply, Asked(body, call, store))
+    tools = body.tool_names(earlier)
+    call = ChatCall(await _chat(body, earlier, tools, http), http.app.state.pool, http.app.state.renderer)
+    reply_of = partial(ResponseReply, Asked(body, call, store, tools))
     # With truncation auto the oldest turns of a prompt that is too long are dropped.
     truncates = body.truncation == "auto"
     return await respond(http, call, reply_of, streams=body.stream, truncates=truncates, names=SENT_FIELDS)
@@ -49,7 +51,8 @@ async def count_input_tokens(body: ResponseBody, http: HttpRequest) -> Response:
     """Return how many tokens the input is as the model reads it, with what came before it."""
     earlier = await earlier_items(http.app.state.responses, body.previous_response_id)
     await _resolve(http.app.state.responses, body)
-    call = ChatCall(await _chat(body, earlier, http), http.app.state.pool, http.app.state.renderer)
+    chat = await _chat(body, earlier, body.tool_names(earlier), http)
+    call = ChatCall(chat, http.app.state.pool, http.app.state.renderer)
     with renamed(SENT_FIELDS):
         n_tokens = await while_connected(http.receive, call.count_tokens())
     return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})
@@ -89,9 +92,9 @@ async def _resolve(store: ResponseStore, body: ResponseBody) -> None:
         body.input[index] = found
 
 
-async def _chat(body: ResponseBody, earlier: list[Item], http: HttpRequest) -> ChatCompletionBody:
+async def _chat(body: ResponseBody, earlier: list[Item], tools: ToolNames, http: HttpRequest) -> ChatCompletionBody:
     """Return the chat call's body with the images that were uploaded; raises ApiError for those that are not here."""
-    chat, files = body.chat(earlier), http.app.state.files
+    chat, files = body.chat(earlier, tools), http.app.state.files
     for message in chat.messages:
         for part in message.content if isinstance(message.content, list) else ():
             if part.image_url is not None and part.image_url.file_id is not None:
@@ -116,6 +119,7 @@ class Asked(NamedTuple):
     body: ResponseBody
     call: ChatCall
     store: ResponseStore
+    tools: ToolNames
 
 
 async def _keep(asked: Asked, response: Item) -> bool:
@@ -131,7 +135,7 @@ async def _keep(asked: Asked, response: Item) -> bool:
 
 def _kept(item: Item, number: str) -> Item:
     """Return an item of the input as it is listed later: with an id and its parts."""
-    is_message = "role" in item
+    is_message = item.get("type", "message") == "message"
     kept: Item = {"id": f"msg_{number}", "type": "message"} | item if is_message else {"id": f"item_{number}"} | item
     if isinstance(kept.get("content"), str):
         kind = "output_text" if kept.get("role") == "assistant" else "input_text"
@@ -146,7 +150,6 @@ class ResponseReply(Reply):
     def __init__(self, asked: Asked, run: ChatRun) -> None:
         self._asked, self._run = asked, run
         self.is_stored = asked.body.store is not False
-        self._tools = ToolNames(asked.body.tools or ())
         self._number, self._created = new_number(), int(time.time())
         self._id = f"resp_{self._number}"
         self._output: list[Item] = []
@@ -264,8 +267,8 @@ class ResponseReply(Reply):
             kind = str(self._output[-1]["type"])
         events = [] if self._is_open and self._output[-1]["type"] == kind else [*self._close(), *self._begin(kind)]
         self._text.append(piece.text)
-        if kind == "custom_tool_call":
-            return events  # free text is known when the arguments around it are whole
+        if kind in ("custom_tool_call", "tool_search_call"):
+            return events  # told when the arguments are whole
         if kind == "function_call":
             return [self._of_item("response.function_call_arguments.delta", delta=piece.text)]
         if isinstance(piece, ReasoningText):
@@ -284,10 +287,14 @@ class ResponseReply(Reply):
         return [added, part]
 
     def _begin_call(self, piece: CallBegun) -> list[Item]:
-        kind, name, namespace = self._tools.sent(piece.name)
-        what = "function_call" if kind == "function" else "custom_tool_call"
-        item: Item = {"id": self._item_id("fc"), "type": what, "call_id": piece.id, "name": name}
-        item["arguments" if kind == "function" else "input"] = ""
+        kind, name, namespace = self._asked.tools.sent(piece.name)
+        item: Item = {"id": self._item_id("fc"), "call_id": piece.id}
+        if kind == "tool_search":
+            item |= {"type": "tool_search_call", "execution": "client", "arguments": {}}
+        elif kind == "custom":
+            item |= {"type": "custom_tool_call", "name": name, "input": ""}
+        else:
+            item |= {"type": "function_call", "name": name, "arguments": ""}
         return [self._add(item if namespace is None else item | {"namespace": namespace})]
 
     def _item_id(self, prefix: str) -> str:
@@ -316,6 +323,9 @@ class ResponseReply(Reply):
             item["arguments"] = text
             told = {"arguments": text, "name": item["name"]}
             return [self._of_item("response.function_call_arguments.done", **told)]
+        if kind == "tool_search_call":
+            item["arguments"] = object_of_arguments(text)
+            return []
         if kind == "custom_tool_call":
             item["input"] = text_of_arguments(text)
             return [
@@ -370,9 +380,13 @@ async def delete_response(response_id: str, http: HttpRequest) -> Response:
 
 
 async def list_responses(http: HttpRequest) -> Response:
-    """List the newest stored responses."""
-    limit = query_number(http, "limit", LISTED, MOST_LISTED)
-    found = await asyncio.to_thread(_store(http).newest, limit + 1)
+    """List the stored responses, the newest first, with ``order`` asc the oldest."""
+    limit, after = query_number(http, "limit", LISTED, MOST_LISTED), http.query_params.get("after")
+    last = None if after is None else await asyncio.to_thread(_store(http).get, after)
+    if after is not None and last is None:
+        raise not_listed(after)
+    oldest_first = http.query_params.get("order") == "asc"
+    found = await asyncio.to_thread(_store(http).listed, limit + 1, last, oldest_first=oldest_first)
     return JSONResponse(page([one.response for one in found[:limit]], has_more=len(found) > limit))
 
 

@@ -65,7 +65,10 @@ class RemoteModel(NamedTuple):
 
 
 class RemoteStore:
-    """The remotes in one file. A key is kept for a name *and* its address: it cannot be sent anywhere else."""
+    """The remotes in one file. A key is kept for a name *and* its address: it cannot be sent anywhere else.
+
+    It is kept for this version of them too, so that of two changes at once neither takes the other's key away.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self._store = JsonStore(path or config_folder() / "remotes.json", what=Sentence("The remote servers"))
@@ -109,11 +112,6 @@ class RemoteStore:
             raise BadRemote(
                 f"At most {_MOST_MODELS:,} models of up to {_LONGEST_MODEL} characters can be listed.", param="models"
             )
-        before = self.all().get(remote.name)
-        if key:
-            _keep_key(remote, key)
-        if before is not None and before.has_key and (not key or before.url != remote.url):
-            forget_secret(_SERVICE, _entry_name(before))
         entry = {
             "url": remote.url,
             "key": remote.has_key,
@@ -121,15 +119,18 @@ class RemoteStore:
             "models": list(remote.models),
             "changed": remote.changed,
         }
-        self._update(lambda entries: entries.update({remote.name: entry}))
+        if key:
+            _keep_key(remote, key)
+        try:
+            self._put(remote.name, entry)
+        except SlipstreamError:
+            _forget_key(remote)
+            raise
         return remote
 
     def remove(self, name: str) -> None:
         """Forget a remote and its key. Raises BadRemote where there is none of this name."""
-        remote = self.named(name)
-        self._update(lambda entries: entries.pop(remote.name, None))
-        if remote.has_key:
-            forget_secret(_SERVICE, _entry_name(remote))
+        self._put(self.named(name).name, None)
 
     def named(self, name: str) -> Remote:
         """Return the remote of this name. Raises BadRemote, which says which there are."""
@@ -139,11 +140,22 @@ class RemoteStore:
             raise BadRemote(f"There is no remote {name[:80]!r}. There are {known}.", param="name")
         return remotes[name.lower()]
 
-    def _update(self, change: Any) -> None:
+    def _put(self, name: str, entry: dict[str, Any] | None) -> None:
+        """Put an entry in the place of the one of this name, None for none; the key of what was there is forgotten."""
+        before: list[Remote | None] = []
+
+        def change(entries: dict[str, Any]) -> None:
+            before.append(_remote(name, entries.pop(name, None)))
+            if entry is not None:
+                entries[name] = entry
+
         try:
             self._store.update(change)
         except StoreRefused as error:
             raise SlipstreamError(str(error)) from error
+        for remote in before:
+            if remote is not None:
+                _forget_key(remote)
 
 
 def key_of(remote: Remote) -> str | None:
@@ -151,11 +163,17 @@ def key_of(remote: Remote) -> str | None:
     named = os.environ.get(remote.key_variable, "").strip()
     if named or not remote.has_key:
         return named or None
-    return kept_secret(_SERVICE, _entry_name(remote))
+    found = (kept_secret(_SERVICE, name) for name in _entry_names(remote))
+    return next((key for key in found if key is not None), None)
+
+
+def _forget_key(remote: Remote) -> None:
+    if remote.has_key:
+        any(forget_secret(_SERVICE, name) for name in _entry_names(remote))
 
 
 def _keep_key(remote: Remote, key: str) -> None:
-    if not keep_secret(_SERVICE, _entry_name(remote), key):
+    if not keep_secret(_SERVICE, _entry_names(remote)[0], key):
         raise BadRemote(
             "This system has no keyring that could keep the key (on Linux: GNOME Keyring or KWallet in a desktop "
             f"session). Add the remote without a key, and set {remote.key_variable} in the environment of the server.",
@@ -163,8 +181,10 @@ def _keep_key(remote: Remote, key: str) -> None:
         )
 
 
-def _entry_name(remote: Remote) -> str:
-    return f"{remote.name} {remote.url}"
+def _entry_names(remote: Remote) -> tuple[str, str]:
+    """Return the names that its key may have in the keyring; earlier versions took the second."""
+    place = f"{remote.name} {remote.url}"
+    return f"{place} {remote.changed}", place
 
 
 def _checked_name(name: str) -> str:

@@ -125,10 +125,15 @@ class CallReader:
         self.is_calling = False
 
     def _check(self, name: str, *, is_known: bool = False) -> str:
-        """Return a function's name; raises _NoCall where it cannot be one, or is none of the tools if ``is_known``."""
+        """Return a function's name, any that is a tool's; raises _NoCall where it cannot be one.
+
+        One that is no tool's cannot be one either if ``is_known``.
+        """
+        tools = self._tools or ()
+        if name in tools:
+            return name
         name = name.strip()
-        is_known = is_known or self.needs_known
-        if not name or not re.fullmatch(r"[^\s<>{}\[\]\"']+", name) or (is_known and name not in (self._tools or ())):
+        if name not in tools and (is_known or self.needs_known or not re.fullmatch(r"[^\s<>{}\[\]\"']+", name)):
             raise _NoCall
         return name
 

@@ -104,6 +104,26 @@ def test_downloads_are_paused_resumed_moved_and_cancelled_and_that_is_told_to_al
     assert list(models_folder.rglob("*.part")) == []
 
 
+def test_a_download_waits_for_a_move_and_goes_to_the_new_folder(
+    library: LibraryClient, fox: HubServer, models_folder: Path, tmp_path: Path
+) -> None:
+    models_folder.mkdir(parents=True)
+    (models_folder / "mine.gguf").write_bytes(EMBER)
+    with open(models_folder / "large.bin", "wb") as large:
+        large.truncate(1 << 29)
+    with library.parts(ask.MoveModels(str(tmp_path / "new"))) as parts:
+        assert next(parts).stage == "copying"
+        assert "are being moved" in library.ask(ask.StartDownload(REPO, "Q8_0")).sentence
+        *_, last = parts
+    assert (last.is_over, last.n_left) == (True, 0)
+    assert names(library) == ["ember-q8_0", "ember-draft-q8_0", "mine"]
+    library.get(ask.StartDownload(REPO, "Q8_0"))
+    library.wait_for(lambda: [d.phase for d in library.downloads] == ["done"])
+    assert (tmp_path / "new" / REPO / "fox-Q8_0.gguf").read_bytes() == EMBER
+    assert names(library) == ["ember-q8_0", "ember-draft-q8_0", "mine", "fox-Q8_0"]
+    assert not models_folder.exists()
+
+
 TELLING_SECONDS = 0.3  # more than the pause between two pieces of news
 
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 from app.client.discovery import enlist
@@ -27,6 +28,7 @@ from models.estimate.speed.probe import Probe
 from models.estimate.speed.work import STEP
 from models.formatting.program import PROGRAM_FOLDER
 from models.library import requests as ask
+from models.library.requests import PREFIX
 from models.library.values import GpuFacts, MeasuringStep, Trouble
 from tests.support.library_client import LibraryClient
 from tests.support.waiting import until
@@ -63,12 +65,17 @@ def test_a_benchmark_is_stopped_with_all_that_it_started(library: LibraryClient)
     assert last.sentence == "It was stopped."
 
 
-def test_a_benchmark_ends_when_its_client_leaves(library: LibraryClient) -> None:
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_benchmark_ends_when_its_client_leaves(library: LibraryClient, streams: bool) -> None:
     def can_begin() -> bool:
         with library.parts(ask.RunBench("engine")) as parts:
             return isinstance(next(parts), MeasuringStep)
 
-    assert can_begin()
+    if streams:
+        assert can_begin()
+    else:
+        with pytest.raises(httpx.ReadTimeout):
+            library.http.post(f"{PREFIX}benches", json={"name": "engine"}, timeout=1.0)
     until(can_begin)
     library.get(ask.StopMeasuring())
 

@@ -16,6 +16,10 @@ STORY = {"model": MODEL, "max_tokens": 24, "messages": [{"role": "user", "conten
 GREEDY = {"temperature": 0}
 
 
+def change(kind: str, **tool: object) -> dict:
+    return {"role": "system", "content": [{"type": kind, "tool": tool}]}
+
+
 @pytest.fixture(scope="module")
 def client(server):
     with anthropic.Anthropic(base_url=server.url, api_key=server.process.api_key, max_retries=0) as client:
@@ -95,7 +99,13 @@ def test_tokens_are_counted_as_the_model_reads_them(client):
         ({"temperature": 900}, "temperature"),
         ({"mcp_servers": [{"type": "url", "url": "http://x"}]}, "mcp_servers"),
         ({"compaction": {"type": "summarize"}}, "compaction"),
+        ({"n": 2}, "field n "),
+        ({"logprobs": True}, "field logprobs "),
+        ({"min_p": 9}, "min_p"),
         ({"output_config": {"format": {"type": "text"}}}, "output_config"),
+        ({"messages": [{"role": "system", "output_config": {}}]}, "messages[0].content"),
+        ({"messages": [change("tool_addition", type="tool_reference", name="unknown")]}, "'unknown'"),
+        ({"messages": [change("tool_removal", type="mcp_toolset_reference", server_name="x")]}, "mcp_toolset"),
     ],
 )
 def test_errors_have_the_form_of_the_protocol(server, fields, sentence):
@@ -103,6 +113,21 @@ def test_errors_have_the_form_of_the_protocol(server, fields, sentence):
     body = answer.json()
     assert (answer.status_code, body["type"], body["error"]["type"]) == (400, "error", "invalid_request_error")
     assert sentence in body["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"grammar": 'root ::= "yes"'}, ("yes", "end_turn")),
+        ({"stop": ["ime"]}, ("Once upon a t", "stop_sequence")),
+        ({"max_tokens": None, "max_completion_tokens": 3}, ("Once upon a", "max_tokens")),
+        ({"max_tokens": 3, "n": 1, "service_tier": "standard_only", "container": "c"}, ("Once upon a", "max_tokens")),
+    ],
+)
+def test_fields_of_a_chat_count_beside_a_messages_own(server, fields, expected):
+    messages = [{"role": "user", "content": "Tell me a story"}]
+    answer = server.http.post("/v1/messages", json=STORY | GREEDY | {"messages": messages} | fields).json()
+    assert (answer["content"][0]["text"], answer["stop_reason"]) == expected
 
 
 def test_a_wrong_key_is_an_authentication_error_and_a_foreign_page_is_refused(server):
@@ -161,6 +186,45 @@ def test_a_conversation_that_began_at_anthropic_goes_on_here(server):
     said = {"type": "text", "text": "A fox."}
     assert count(*searched, said) == count({"type": "compaction", "content": "A fox."}) == count(said)
     assert count(*searched) == count() < count(said)
+
+
+def test_tools_come_and_go_in_the_middle_of_a_conversation(server):
+    hi, roll = {"role": "user", "content": "Hi"}, {"name": "roll_dice", "input_schema": {"type": "object"}}
+    removal = change("tool_removal", type="tool_reference", name="get_weather")
+    addition = change("tool_addition", type="tool_reference", name="get_weather")
+    definition = change("tool_addition", type="tool_definition", definition=roll)
+    summary = {
+        "type": "compaction",
+        "content": "So far.",
+        "tool_changes": [*removal["content"], *definition["content"]],
+    }
+    search = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+
+    def offered(*messages: dict) -> list[str]:
+        body = {"messages": [hi, *messages], "tools": [TOOL, search]}
+        return [tool.function.name for tool in MessageBody.model_validate(body).chat().tools or ()]
+
+    assert offered() == offered(removal, addition) == ["get_weather"]
+    assert offered(definition) == ["get_weather", "roll_dice"]
+    assert offered(removal) == []
+    assert offered({"role": "assistant", "content": [summary]}) == ["roll_dice"]
+    body = {"messages": [hi, removal, definition], "tools": [TOOL], "tool_choice": {"type": "any"}, "max_tokens": 60}
+    (block,) = server.http.post("/v1/messages", json=body).json()["content"]
+    assert (block["type"], block["name"]) == ("tool_use", "roll_dice")
+
+
+def test_a_message_of_the_system_may_be_for_one_turn_only_and_set_the_effort():
+    def told(*turns: dict) -> tuple[int, object]:
+        chat = MessageBody.model_validate({"messages": [{"role": "user", "content": "Hi"}, *turns]}).chat()
+        return len(chat.messages), (chat.chat_template_kwargs or {}).get("reasoning_effort")
+
+    later = [{"role": "assistant", "content": "Hello."}, {"role": "user", "content": "And?"}]
+    short = {"role": "system", "content": "Be brief.", "clear_at": "next_user_message"}
+    effort = {"role": "system", "output_config": {"effort": "low"}}
+    assert told(short, *later) == (3, None)
+    assert told(*later, short) == (4, None)
+    assert told(*later, effort) == (3, "low")
+    assert told(effort, *later) == (3, None)
 
 
 def test_thoughts_between_tools_are_over_their_results():

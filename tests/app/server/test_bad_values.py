@@ -353,6 +353,12 @@ TOLD = (
     ("/v1/responses/input_tokens", {}, "input", "Missing required field: input."),
     ("/api/v1/chat", {"model": "x", "input": []}, "input", "input must have 1 or more entries, not 0."),
     ("/v1/rerank", {"query": "", "documents": ["a"]}, "query", "query must have 1 or more characters."),
+    (
+        "/v1/chat/completions",
+        {"messages": USER, "tools": [{"type": "function", "function": {"name": "f" * 129}}]},
+        "tools[0].function.name",
+        "tools[0].function.name must have 128 or fewer characters.",
+    ),
     ("/embedding", {"content": [""]}, "content", "content must be a text, token ids, or a list of these, none of them"),
     ("/tokenize", {"content": {}}, "content", "content must be a valid string or a list."),
 )

@@ -13,7 +13,7 @@ from app.server.http.keys import ApiKeys
 from app.server.http.limits import AllowedOrigins, BodyLimit, HostCheck, OriginCheck
 from app.settings.api_keys import KeyStore
 from app.settings.server_settings import ServerSettings
-from core.values.addresses import origins_of
+from core.values.addresses import host_of, origins_of
 
 pytestmark = pytest.mark.anyio
 
@@ -108,9 +108,11 @@ async def through(check, settings: ServerSettings, method: str = "GET", **header
         ({}, "127.0.0.1.nip.io", 400),
         ({}, "localhost:1", 200),
         ({}, "host.docker.internal:8642", 200),
+        ({}, "host.containers.internal:8642", 200),
         ({}, "127.0.0.2:8642", 200),
         ({}, "app.localhost:8642", 200),
         ({}, "127.evil.example", 400),
+        ({}, "localhost.:8642", 200),
         ({"allowed_hosts": ("Box.Tailnet",)}, "box.tailnet:8642", 200),
         ({"allowed_hosts": ("box.tailnet",)}, "other.tailnet", 400),
         ({"api_key": "k"}, "evil.example", 200),
@@ -120,7 +122,16 @@ async def through(check, settings: ServerSettings, method: str = "GET", **header
 async def test_without_a_key_only_known_names_are_let_in(settings, name, status):
     answer = await through(HostCheck, ServerSettings(**settings), host=name)
     assert answer.status_code == status
-    assert status == 200 or "--allow-host" in answer.json()["error"]["message"]
+    if status != 200:
+        told = answer.json()["error"]["message"]
+        assert "use http://127.0.0.1:8642, start it with --allow-host" in told
+
+
+@pytest.mark.parametrize("name", ["my-box.tailnet:8642", "a b", "*", ""])
+async def test_the_name_that_is_told_to_be_let_in_can_be(name):
+    told = (await through(HostCheck, ServerSettings(), host=name)).json()["error"]["message"]
+    advised = host_of(told.partition("--allow-host ")[2].partition(",")[0])
+    assert advised in ("my-box.tailnet", "name")
 
 
 def origin_check(app, settings: ServerSettings, keys: ApiKeys) -> OriginCheck:

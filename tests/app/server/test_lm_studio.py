@@ -124,6 +124,11 @@ def test_a_chat_goes_on_from_what_was_stored(server):
     assert server.client.responses.retrieve(second["response_id"]).output_text == said[1]
 
 
+def test_a_limit_by_the_name_of_chats_counts(server):
+    body = {"model": MODEL, "input": "Tell me a story", "store": False, "max_completion_tokens": 3}
+    assert server.http.post("/api/v1/chat", json=body).json()["stats"]["total_output_tokens"] == 3
+
+
 @pytest.mark.parametrize(
     ("body", "param"),
     [
@@ -133,6 +138,10 @@ def test_a_chat_goes_on_from_what_was_stored(server):
         ({"input": "Hi", "previous_response_id": "resp_0"}, "previous_response_id"),
         ({"input": "Hi", "max_output_tokens": -1}, "max_output_tokens"),
         ({"input": "Hi", "nonsense": 1}, "nonsense"),
+        ({"input": "Hi", "n": 2}, "n"),
+        ({"input": "Hi", "logprobs": True}, "logprobs"),
+        ({"input": "Hi", "tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"input": "Hi", "messages": [{"role": "user", "content": "Hi"}]}, "messages"),
         ({"input": []}, "input"),
         ({"input": [{"type": "image"}]}, "input[0].data_url"),
         ({"input": "word " * 9_000}, "input"),

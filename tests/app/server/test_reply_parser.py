@@ -29,7 +29,10 @@ LLAMA = ReplyFormat(calls=JsonCalls("", "", arguments="parameters"), dropped=("<
 FUNCTIONARY = found_format("{{ '>>>all' }}", [None] * 6)
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
 ADD = ("add", '{"a": 1}')
-TOOLS = {"add": {"properties": {"a": {"type": "integer"}, "s": {"type": "string"}, "o": {"type": "object"}}}}
+TOOLS = {
+    "add up 'now'": {},
+    "add": {"properties": {"a": {"type": "integer"}, "s": {"type": "string"}, "o": {"type": "object"}}},
+}
 
 
 def parsed(pieces, form=QWEN, *, is_cut: bool = False, thinks: bool = False) -> list:
@@ -62,6 +65,8 @@ def parsed(pieces, form=QWEN, *, is_cut: bool = False, thinks: bool = False) -> 
     [
         (QWEN, "Hello there.", ["Hello there."]),
         (QWEN, CALL, [ADD]),
+        (QWEN, CALL.replace("add", "add up 'now'"), [("add up 'now'", '{"a": 1}')]),
+        (QWEN, CALL.replace("add", "add up"), [CALL.replace("add", "add up")]),
         (QWEN, f"I add.\n\n{CALL}", ["I add.", ADD]),
         (QWEN, f"{CALL}\n{CALL}\n", [ADD, ADD]),
         (QWEN, f"{CALL} Done.", [ADD, "Done."]),

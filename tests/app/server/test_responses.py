@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from app.server.calls.generation import ChoiceUpdate
-from app.server.openai.response_body import ResponseBody
+from app.server.openai.response_body import ResponseBody, ToolNames
 from app.server.openai.response_store import ResponseStore, StoredResponse
 from app.server.openai.responses import Asked, ResponseReply
 from app.server.replies.pieces import ContentText
@@ -109,6 +109,67 @@ def test_a_tool_of_free_text_and_one_in_a_namespace_come_back_as_they_were_sent(
     assert (told.output[-1].name, told.output[-1].namespace) == ("get_weather", "home")
 
 
+SEARCH = {
+    "type": "tool_search",
+    "execution": "client",
+    "description": "Find tools.",
+    "parameters": {"type": "object", "properties": {"topic": {"enum": ["weather"]}}, "required": ["topic"]},
+}
+SPACE = {"type": "namespace", "name": "home", "description": "At home.", "tools": [WEATHER]}
+
+
+def test_tools_that_an_item_adds_are_tools_until_the_conversation_ends(responses):
+    fields = {"model": MODEL, "tool_choice": "required", "max_output_tokens": 80, "temperature": 0}
+    added = {"type": "additional_tools", "role": "developer", "tools": [SPACE]}
+    first = responses.create(input=[added, {"role": "user", "content": "The weather in Paris?"}], **fields)
+    assert (first.output[-1].name, first.output[-1].namespace) == ("get_weather", "home")
+    again = {"type": "function_call_output", "call_id": first.output[-1].call_id, "output": "sunny"}
+    second = responses.create(input=[again], previous_response_id=first.id, **fields)
+    assert second.output[-1].name == "get_weather"
+    anew = SPACE | {"tools": [WEATHER | {"parameters": {"type": "object", "properties": {"now": {"enum": [True]}}}}]}
+    third = responses.create(input=[added | {"tools": [anew]}], previous_response_id=second.id, **fields)
+    assert "city" not in third.output[-1].arguments
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_tools_that_the_clients_search_finds_are_tools(responses, stream):
+    fields = {"model": MODEL, "tools": [SEARCH], "max_output_tokens": 80, "temperature": 0}
+    asked = {"input": "What is the weather in Paris?", "tool_choice": "required", **fields}
+    first = streamed(responses, **asked)[1] if stream else responses.create(**asked)
+    call = first.output[-1]
+    assert (call.type, call.execution, call.arguments) == ("tool_search_call", "client", {"topic": "weather"})
+    found = {"type": "tool_search_output", "call_id": call.call_id, "execution": "client", "tools": [SPACE]}
+    choice = {"tool_choice": {"type": "function", "name": "get_weather", "namespace": "home"}}
+    second = responses.create(input=[found], previous_response_id=first.id, **fields, **choice)
+    assert (second.output[-1].name, second.output[-1].namespace) == ("get_weather", "home")
+    sent_again = [{"role": "user", "content": asked["input"]}, *(item.to_dict() for item in first.output), found]
+    in_full = responses.create(input=sent_again, store=False, **fields, **choice)
+    assert in_full.usage.input_tokens == second.usage.input_tokens > first.usage.input_tokens
+
+
+def test_what_a_search_at_openai_would_find_are_tools_already(responses):
+    fields = {"model": MODEL, "tool_choice": "required", "max_output_tokens": 80, "store": False}
+    call = {"type": "tool_search_call", "arguments": {}, "execution": "server", "call_id": None}
+    items = [{"role": "user", "content": "Weather?"}, call, {"type": "tool_search_output", "tools": [WEATHER]}]
+    for sent in ({"input": "Weather?", "tools": [{"type": "tool_search"}, WEATHER]}, {"input": items}):
+        assert responses.create(**sent, **fields).output[-1].name == "get_weather"
+
+
+def test_an_update_of_the_configuration_holds_until_the_next(responses):
+    schema = {"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"], "additionalProperties": False}
+    form = {"type": "json_schema", "name": "number", "schema": schema, "strict": True}
+    update = {"type": "configuration_update", "text": {"format": form}, "reasoning": {"effort": "low"}}
+    fields = {"model": MODEL, "max_output_tokens": 24, "temperature": 0}
+    first = responses.create(input=[update, {"role": "user", "content": "A number?"}], **fields)
+    second = responses.create(input="Another?", previous_response_id=first.id, **fields)
+    assert [json.loads(one.output_text) for one in (first, second)] == [{"n": 7}] * 2
+    assert second.reasoning.effort == "low"
+    back = update | {"text": {"format": {"type": "text"}}, "reasoning": {"effort": None}}
+    third = responses.create(input=[back, {"role": "user", "content": "Hi"}], previous_response_id=second.id, **fields)
+    assert third.output_text not in ("", second.output_text)
+    assert third.reasoning.effort is None
+
+
 def test_tokens_are_counted_log_probabilities_told_and_a_schema_followed(server, responses, story):
     counted = responses.input_tokens.count(model=MODEL, input=STORY["input"], instructions="You tell stories.")
     assert counted.input_tokens == story.usage.input_tokens
@@ -127,7 +188,7 @@ def test_tokens_are_counted_log_probabilities_told_and_a_schema_followed(server,
 
 
 def test_log_probabilities_of_text_that_is_held_back_come_with_it():
-    reply = ResponseReply(Asked(ResponseBody(input="Hi"), None, None), None)
+    reply = ResponseReply(Asked(ResponseBody(input="Hi"), None, None, ToolNames(())), None)
     space, fox = (TokenLogprob(Logprob(0, piece, -0.5), ()) for piece in (b" ", b" fox"))
     assert reply.events(ChoiceUpdate(0, n_tokens=1, logprobs=[space])) == []
     *_, delta = reply.events(ChoiceUpdate(0, n_tokens=1, logprobs=[fox], pieces=[ContentText("  fox")]))
@@ -203,6 +264,17 @@ def test_stored_responses_are_read_listed_and_deleted(server, responses, story):
     listed = server.http.get("/v1/responses", params={"limit": 1}).json()
     assert ([one["id"] for one in listed["data"]], listed["has_more"]) == ([second.id], True)
     assert isinstance(listed["data"][0]["created_at"], int), "LiteLLM's proxy takes no fraction"
+    pages, after = [], None
+    while after is None or pages[-1]["has_more"]:
+        asked = {"limit": 1, "order": "asc"} | ({"after": after} if after else {})
+        pages.append(server.http.get("/v1/responses", params=asked).json())
+        after = pages[-1]["last_id"]
+        assert len(pages) < 50, "each page says that there are more"
+    every = [one["id"] for one in server.http.get("/v1/responses", params={"limit": 100}).json()["data"]]
+    assert [one["id"] for one_page in reversed(pages) for one in one_page["data"]] == every
+    for path in ("/v1/responses", f"/v1/responses/{story.id}/input_items", "/v1/files", "/v1/batches"):
+        unknown = server.http.get(path, params={"after": "none"})
+        assert (unknown.status_code, unknown.json()["error"]["param"]) == (400, "after")
     responses.delete(story.id)
     with pytest.raises(openai.NotFoundError):
         responses.retrieve(story.id)
@@ -238,6 +310,11 @@ def test_a_prompt_that_is_too_long_loses_its_oldest_turns_where_that_is_allowed(
         ({"input": "x", "max_output_tokens": -1}, "max_output_tokens"),
         ({"input": "x", "background": True}, "background"),
         ({"input": "x", "conversation": "conv_1"}, "conversation"),
+        ({"input": "x", "moderation": {"model": "omni-moderation-latest"}}, "moderation"),
+        ({"input": [{"type": "additional_tools", "tools": [{"type": "code_interpreter"}]}]}, "input"),
+        ({"input": [{"type": "tool_search_output", "tools": ["x"]}]}, "input"),
+        ({"input": [{"type": "configuration_update", "text": 1}]}, "input"),
+        ({"input": [{"type": "compaction_trigger"}]}, "input"),
         ({"input": "x", "truncation": "some"}, "truncation"),
         ({"input": "x", "temperature": "hot"}, "temperature"),
         ({"input": "x", "n": 2}, "n"),
@@ -253,6 +330,19 @@ def test_a_wish_that_is_not_met_is_refused_by_name(server, fields, param):
     assert error["message"].endswith(".")
     assert "None" not in error["message"], "JSON has null"
     assert "messages" not in error["message"], "it is the chat's name for the input"
+
+
+def test_a_conversation_by_the_name_of_chats_is_refused_beside_the_input(server):
+    body = {"model": MODEL, "input": "x", "messages": [{"role": "user", "content": "y"}], "max_output_tokens": 1}
+    answer = server.http.post("/v1/responses", json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "messages")
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_chats_limit_counts_where_a_responses_own_is_not_sent(server, name):
+    body = {"model": MODEL, "input": "Tell me a story", "store": False, name: 3}
+    answer = server.http.post("/v1/responses", json=body).json()
+    assert (answer["usage"]["output_tokens"], answer["status"]) == (3, "incomplete")
 
 
 def test_a_tool_in_the_form_of_chats_is_told_what_a_response_s_has(server):

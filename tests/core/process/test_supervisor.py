@@ -258,6 +258,19 @@ def test_engines_that_run_at_the_same_time_write_a_log_each(
     assert first.stat().st_size < 1 << 20
 
 
+def test_a_log_that_cannot_make_way_does_not_stop_an_engine_and_does_not_stay_open(tmp_path: Path) -> None:
+    (tmp_path / "engine.old.log" / "kept").mkdir(parents=True)
+    (tmp_path / "engine.log").touch()
+    os.truncate(tmp_path / "engine.log", 5 << 20)
+    engine = EngineProcess(tmp_path)
+    try:
+        assert engine.log_path is None
+        assert [one.path for one in psutil.Process().open_files() if "engine" in one.path] == []
+    finally:
+        engine.kill()
+        engine.close()
+
+
 def kill(office: Office) -> None:
     """Kill the engine, and wait until that is known."""
     state, (engine,) = office.supervisor.state, engines()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.values.addresses import origin_of, origins_of
+from core.values.addresses import host_of, origin_of, origins_of
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, BadRequest
 from core.values.request import Request, SamplingParams
@@ -96,6 +96,7 @@ def test_values_cross_the_pipe_whole() -> None:
         ("vscode-webview://0abc", "vscode-webview://0abc"),
         ("*", "*"),
         ("null", "null"),
+        ("file://", "file://"),
     ],
 )
 def test_an_origin_is_as_browsers_send_it(written: str, origin: str) -> None:
@@ -105,11 +106,45 @@ def test_an_origin_is_as_browsers_send_it(written: str, origin: str) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["", "example.com", "https://", "https://a.b/path", "https://a b", "https://u@a.b", "http://a:0", "http://a:70000"],
+    [
+        "",
+        "example.com",
+        "https://",
+        "https://a.b/path",
+        "https://a b",
+        "https://u@a.b",
+        "http://a:0",
+        "http://a:70000",
+        "https://*.a.b",
+    ],
 )
 def test_what_is_no_origin_is_refused_with_an_example(written: str) -> None:
     with pytest.raises(BadOption, match="http://localhost:3000"):
         origin_of(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "host"),
+    [
+        (" Box.Tailnet ", "box.tailnet"),
+        ("box.tailnet:8642", "box.tailnet"),
+        ("https://box.tailnet/v1", "box.tailnet"),
+        ("box.tailnet.", "box.tailnet"),
+        ("my_box", "my_box"),
+        ("b\u00fccher.example", "xn--bcher-kva.example"),
+        ("::1", "::1"),
+        ("[::1]:8642", "::1"),
+    ],
+)
+def test_a_name_of_the_server_is_as_clients_send_it(written: str, host: str) -> None:
+    assert host_of(written) == host
+    assert host_of(host) == host
+
+
+@pytest.mark.parametrize("written", ["", "*", "*.example.com", "a b", "http://", "[::1"])
+def test_what_names_no_host_is_refused(written: str) -> None:
+    with pytest.raises(BadOption, match=r"my-machine\.example"):
+        host_of(written)
 
 
 def test_each_origin_is_kept_once() -> None:

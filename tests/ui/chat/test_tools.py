@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from PIL import Image
@@ -18,6 +20,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QPoint
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QWidget
 
+from models.formatting.program import PROGRAM_FOLDER
 from tests.support.chat_window import reply_view
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.attachments.read_file import WIDEST
@@ -171,6 +174,20 @@ def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str,
     kept = tmp_path / "tools.json"
     assert ToolBox(kept, window.watch).servers == box.servers
     assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_nothing_of_a_server_that_was_closed_stays_open(command: str) -> None:
+    host = [sys.executable, "-X", "dev", "-m", "ui.chat.tools.tool_host"]
+    with subprocess.Popen(host, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True, cwd=PROGRAM_FOLDER) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for name in ("one", "two"):
+            print(json.dumps({"open": name, "at": command, "extra": {}}), file=process.stdin, flush=True)
+            assert len(json.loads(process.stdout.readline())["tools"]) == 3
+        print(json.dumps({"close": "one"}), file=process.stdin, flush=True)
+        process.stdin.close()
+        assert "ResourceWarning" not in process.stderr.read()
 
 
 def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers(qtbot, window: MainWindow) -> None:

@@ -17,7 +17,7 @@ import os
 import shlex
 import sys
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TextIO
 
 from ui.chat.attachments.read_file import Unreadable, image_of
 from ui.client.attachments import Attachment
@@ -65,16 +65,18 @@ class ToolHost:
         from mcp.client import Client
 
         try:
-            async with (
-                asyncio.timeout(CONNECT_SECONDS) as limit,
-                _http_client(extra) as http,
-                Client(_target(at, extra, http)) as client,
-            ):
-                tools = await _tools_of(client)
-                limit.reschedule(None)
-                self._clients[name] = client
-                say(server=name, tools=tools)
-                await asyncio.Event().wait()
+            # What a server writes about itself is not for us, and must not end up between our lines.
+            with open(os.devnull, "w") as unread:
+                async with (
+                    asyncio.timeout(CONNECT_SECONDS) as limit,
+                    _http_client(extra) as http,
+                    Client(_target(at, extra, http, unread)) as client,
+                ):
+                    tools = await _tools_of(client)
+                    limit.reschedule(None)
+                    self._clients[name] = client
+                    say(server=name, tools=tools)
+                    await asyncio.Event().wait()
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # a group of errors, of which each library has its own
@@ -116,16 +118,15 @@ def _http_client(headers: dict[str, str]) -> Any:
     return create_mcp_http_client(headers)
 
 
-def _target(at: str, extra: dict[str, str], http: Any) -> Any:
+def _target(at: str, extra: dict[str, str], http: Any, unread: TextIO) -> Any:
     from mcp.client.stdio import StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
 
     if at.startswith(("http://", "https://")):
         return streamable_http_client(at, http_client=http)
     parts = shlex.split(at)
-    # What a server writes about itself is not for us, and must not end up between our lines.
     parameters = StdioServerParameters(command=parts[0], args=parts[1:], env=extra)
-    return stdio_client(parameters, errlog=open(os.devnull, "w"))
+    return stdio_client(parameters, errlog=unread)
 
 
 async def _tools_of(client: Any) -> list[dict[str, Any]]:
