@@ -25,6 +25,12 @@ def ask(server: RunningServer) -> tuple[str, dict[str, Any]]:
     return str(reply["choices"][0]["message"]["content"]), reply["timings"]
 
 
+def refusal_of_spark(server: RunningServer) -> str:
+    answer = server.http.post("/v1/chat/completions", json=BODY | {"speed": "spark"})
+    assert answer.status_code == 400
+    return str(answer.json()["error"]["message"])
+
+
 def test_a_draft_model_changes_no_text(paired: RunningServer) -> None:
     plain = paired.http.post("/v1/chat/completions", json=BODY | {"speculation": False}).json()
     assert (plain["timings"]["drafted_tokens"], plain["timings"]["accepted_tokens"]) == (0, 0)
@@ -88,12 +94,7 @@ def test_a_chosen_draft_that_llama_cpp_cannot_load_does_not_cost_the_model(
         found = server.state
         assert found["draft"]["name"] is None
         assert any("could not load" in notice and "head.gguf" in notice for notice in found["notices"])
-
-
-def refusal_of_spark(server: RunningServer) -> str:
-    answer = server.http.post("/v1/chat/completions", json=BODY | {"speed": "spark"})
-    assert answer.status_code == 400
-    return str(answer.json()["error"]["message"])
+        assert "models pair" in refusal_of_spark(server)
 
 
 def test_where_nothing_may_draft_spark_does_not_advise_to_pair_a_model(server: RunningServer) -> None:
