@@ -260,7 +260,7 @@ _log = logging.getLogger("slipstream.pairing")
 
 def draft_for(entry: ModelEntry, models: Catalog, settings: ServerSettings) -> ChosenDraft:
     """Return who drafts for a model that a server loads with these settings; never raises: the model must load."""
-    if not settings.uses_draft or settings.engine.speculation == "off":
+    if not settings.drafts:
         return ChosenDraft(why=Sentence("No draft is asked for."), uses_heads=False)
     try:
         model = entry if entry.facts is not None else toys().find(str(entry.path))  # a server starts without its facts

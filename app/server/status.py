@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import LoadBody, UnloadBody
+from app.server.calls.speed import why_no_spark
 from app.server.chat.model_card import ModelCard, card_of, loaded_of
 from app.server.http.body import as_asked
 from app.server.http.errors import ModelNotFound
@@ -174,10 +175,12 @@ def state_of(pool: ModelPool) -> dict[str, Any]:
     body["last_reply"] = _gauges(host.bridge.last_reply) if is_ready else None
     body["has_chat_template"] = model is not None and model.chat_template is not None
     body["spark"] = model.spark.name if model is not None and model.spark is not None else None
-    body["draft"] = {"name": _draft_name(host), "why": host.draft.why, "notices": list(host.draft.notices)}
+    drafter = _draft_name(host)
+    why = host.draft.why if drafter == host.draft.name else why_no_spark(host)
+    body["draft"] = {"name": drafter, "why": why, "notices": list(host.draft.notices)}
     body["left_out"] = list(now.left_out)
     body["notices"] = [*(model.notices if model is not None else ()), *now.left_out]
-    body["why_no_spark"] = model.why_no_spark if model is not None else ""
+    body["why_no_spark"] = why_no_spark(host)
     body["sees_images"] = model is not None and bool(model.mmproj)
     body["has_fim"] = model is not None and model.fim is not None
     body["models"] = [_engine(one) for one in pool.hosts if one.entry is not None]
@@ -202,7 +205,8 @@ def _draft_name(host: ModelHost) -> str | None:
         return None
     if model.draft_path != (str(draft.path) if draft.path is not None else ""):
         return in_utf8(Path(model.draft_path).stem) or None
-    return draft.name
+    # Heads in the model's own file have no file to compare.
+    return draft.name if model.draft_path or model.has_heads else None
 
 
 def _gauges(snapshot: Snapshot | None) -> dict[str, Any] | None:

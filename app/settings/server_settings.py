@@ -120,6 +120,11 @@ class ServerSettings:
         """True where only this machine can connect."""
         return all(map(names_this_machine, self.hosts))
 
+    @property
+    def drafts(self) -> bool:
+        """True unless the server was started to draft nothing."""
+        return self.uses_draft and self.engine.speculation != "off"
+
     def engine_options(self, model_path: str, own: ModelSettings = _RECOMMENDED) -> EngineOptions:
         """Return the engine's options for a model file, without its draft model and projector; raises BadOption.
 

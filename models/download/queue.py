@@ -180,8 +180,9 @@ class DownloadQueue:
         except Stopped:
             phase = self._asked.get(number, DownloadPhase.PAUSED)
         except Exception as error:
-            # Any error ends only this job: it is shown, and the queue goes on.
-            phase, failure = DownloadPhase.FAILED, error
+            # Any error ends only this job, and the queue goes on. It is shown, but not of a job that was being stopped.
+            phase = self._asked.get(number, DownloadPhase.FAILED)
+            failure = error if phase is DownloadPhase.FAILED else None
         with self._lock:
             self._know_files(number)
             del self._running[number]

@@ -7495,13 +7495,28 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/calls/speed.py" />
-      <source>speed spark is answered by a small model beside the loaded one. {why} Pair a small model of the same vocabulary: {how}</source>
-      <translation>Bei Spark antwortet ein kleines Modell neben dem geladenen. {why} Verbinde es mit einem kleinen Modell mit demselben Vokabular: {how}</translation>
+      <source>None is loaded, since drafting is switched off.</source>
+      <translation>Keines ist geladen, denn Entwürfe sind abgeschaltet.</translation>
     </message>
     <message>
       <location filename="../../app/server/calls/speed.py" />
-      <source>the model's page in the library lists what fits.</source>
-      <translation>die Seite des Modells in der Bibliothek zeigt, was passt.</translation>
+      <source>speed spark is answered by a small model beside the loaded one. {why} {how}</source>
+      <translation>Bei Spark antwortet ein kleines Modell neben dem geladenen. {why} {how}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/speed.py" />
+      <source>Pair a small model of the same vocabulary: the model's page in the library lists what fits.</source>
+      <translation>Verbinde es mit einem kleinen Modell mit demselben Vokabular: Die Seite des Modells in der Bibliothek zeigt, was passt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/speed.py" />
+      <source>Until then, choose another speed.</source>
+      <translation>Wähle bis dahin eine andere Geschwindigkeit.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/speed.py" />
+      <source>Switch it on in the settings under Drafting, or choose another speed.</source>
+      <translation>Schalte sie in den Einstellungen unter „Entwürfe“ ein, oder wähle eine andere Geschwindigkeit.</translation>
     </message>
     <message>
       <location filename="../../app/server/chat/call.py" />
@@ -7937,11 +7952,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/loading/load_drafts.py" />
       <source>{path} ({its}) is larger than {model_path} ({mine}), so drafting with it only costs time: choose a smaller draft model.</source>
       <translation>{path} ({its}) ist größer als {model_path} ({mine}), Entwürfe damit kosten also nur Zeit: Wähle ein kleineres Entwurfsmodell.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_drafts.py" />
-      <source>None is loaded, since drafting is switched off.</source>
-      <translation>Keines ist geladen, denn Entwürfe sind abgeschaltet.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_drafts.py" />

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import ReplySpeed
 from models.formatting.program import PROGRAM, advice
 from models.formatting.sentence import Sentence
+
+if TYPE_CHECKING:
+    from app.server.calls.model_host import ModelHost
 
 _TIERS = {
     "auto": ReplySpeed.STANDARD,
@@ -39,24 +42,31 @@ def wanted_speed(speed: str | None, service_tier: str | None) -> ReplySpeed:
     return ReplySpeed(speed) if speed is not None else by_tier or ReplySpeed.STANDARD
 
 
-def answering(model: LoadedModel, speed: ReplySpeed) -> LoadedModel:
+def why_no_spark(host: ModelHost) -> str:
+    """Return why no small model answers beside the loaded one, as a sentence; "" if one does or none is loaded."""
+    model = host.model
+    if model is None or model.spark is not None:
+        return ""
+    if host.state.left_out:
+        return host.state.left_out[0]  # what is left out first is drafting
+    return model.why_no_spark if host.settings.drafts else Sentence("None is loaded, since drafting is switched off.")
+
+
+def answering(host: ModelHost, speed: ReplySpeed) -> LoadedModel:
     """Return the model that answers: the loaded one, or for ``spark`` its small one. Raises BadRequest without one.
 
     A small model without a chat template of its own uses the loaded one's: their vocabularies are the same.
     """
+    model = host.model
+    assert model is not None
     if speed is not ReplySpeed.SPARK:
         return model
     spark = model.spark
     if spark is None:
-        how = advice(
-            f"`{PROGRAM} models pair NAME` lists what fits, `{PROGRAM} serve --draft FILE` names one.",
-            Sentence("the model's page in the library lists what fits."),
-        )
         raise BadRequest(
-            "speed spark is answered by a small model beside the loaded one. {why} "
-            "Pair a small model of the same vocabulary: {how}",
-            why=model.why_no_spark,
-            how=how,
+            "speed spark is answered by a small model beside the loaded one. {why} {how}",
+            why=why_no_spark(host),
+            how=_way_to_spark(host),
             param="speed",
         )
     return replace(
@@ -68,6 +78,25 @@ def answering(model: LoadedModel, speed: ReplySpeed) -> LoadedModel:
         chat_template=spark.chat_template or model.chat_template,
         fim=spark.fim,
         mmproj="",
+    )
+
+
+def _way_to_spark(host: ModelHost) -> str:
+    """Return what helps where no small model answers."""
+    if host.state.left_out:
+        return advice(
+            "POST /slipstream/load with its name does that. Until then, choose another speed.",
+            Sentence("Until then, choose another speed."),
+        )
+    if not host.settings.drafts:
+        return advice(
+            f"Start `{PROGRAM} serve` without --no-draft and --speculation off, or choose another speed.",
+            Sentence("Switch it on in the settings under Drafting, or choose another speed."),
+        )
+    return advice(
+        f"Pair a small model of the same vocabulary: `{PROGRAM} models pair NAME` lists what fits, "
+        f"`{PROGRAM} serve --draft FILE` names one.",
+        Sentence("Pair a small model of the same vocabulary: the model's page in the library lists what fits."),
     )
 
 

@@ -95,7 +95,7 @@ class Call(ABC, Generic[_Body]):
             if filled is not body:
                 body = self.body = filled
                 params, speed = list(body.sampling(body.n_top_logprobs)), body.wanted_speed
-            model, by_draft = answering(loaded, speed), speed is ReplySpeed.SPARK
+            model, by_draft = answering(self.host, speed), speed is ReplySpeed.SPARK
             body.check(model)
             prompts = await self.prompts(model)
             requests: list[Request] = []

@@ -25,6 +25,12 @@ def ask(server: RunningServer) -> tuple[str, dict[str, Any]]:
     return str(reply["choices"][0]["message"]["content"]), reply["timings"]
 
 
+def refusal_of_spark(server: RunningServer) -> str:
+    answer = server.http.post("/v1/chat/completions", json=BODY | {"speed": "spark"})
+    assert answer.status_code == 400
+    return str(answer.json()["error"]["message"])
+
+
 def test_a_draft_model_changes_no_text(paired: RunningServer) -> None:
     plain = paired.http.post("/v1/chat/completions", json=BODY | {"speculation": False}).json()
     assert (plain["timings"]["drafted_tokens"], plain["timings"]["accepted_tokens"]) == (0, 0)
@@ -88,6 +94,35 @@ def test_a_chosen_draft_that_llama_cpp_cannot_load_does_not_cost_the_model(
         found = server.state
         assert found["draft"]["name"] is None
         assert any("could not load" in notice and "head.gguf" in notice for notice in found["notices"])
+        assert "models pair" in refusal_of_spark(server)
+
+
+def test_where_nothing_may_draft_spark_does_not_advise_to_pair_a_model(server: RunningServer) -> None:
+    said = refusal_of_spark(server)
+    assert "None is loaded, since drafting is switched off." in said
+    assert "without --no-draft" in said
+    assert "models pair" not in said
+
+
+def test_after_two_deaths_the_state_and_a_refusal_say_why_nothing_drafts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    with RunningServer("--no-calibration") as server:
+        for n_deaths in (1, 2):
+            server.engine.kill()
+            server.wait_until(lambda _, n=n_deaths: server.http.get("/health").json()["deaths"] == n)
+            server.wait_until(lambda state: state["phase"] == "ready")
+        found = server.state
+        why = "Since the engine died twice, nothing drafts until the model is loaded again."
+        assert (found["draft"]["name"], found["spark"]) == (None, None)
+        assert (found["draft"]["why"], found["why_no_spark"]) == (why, why)
+        said = refusal_of_spark(server)
+        assert why in said
+        assert "models pair" not in said
+        assert server.http.post("/slipstream/load", json={"model": found["model"]}).status_code == 202
+        again = server.wait_until(lambda state: state["phase"] == "ready" and state["spark"])
+        assert again["draft"]["name"] == again["spark"]
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_the_fields_agree_on_a_speed(speed, tier, wanted):
     [
         ({"speed": "warp"}, ("standard", "fast", "batch", "spark", "deep", "warp")),
         ({"service_tier": "gold"}, ("auto", "default", "priority", "flex", "gold")),
-        ({"speed": "spark"}, ("No small model is paired", "--draft")),
+        ({"speed": "spark"}, ("drafting is switched off", "choose another speed")),
     ],
 )
 def test_a_speed_that_cannot_be_is_refused_with_what_can(server, fields, names):

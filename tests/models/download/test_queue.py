@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import threading
 from dataclasses import asdict
 
 import pytest
@@ -13,6 +14,10 @@ import pytest
 from models.download.model_download import DownloadRequest
 from models.download.progress import DownloadOptions, DownloadPhase, TransferRate
 from models.download.queue import DownloadQueue
+from models.hub.client import Hub
+from models.hub.errors import Unreachable
+from models.hub.repository import Repository
+from models.hub.settings import HubSettings
 from tests.support.waiting import until
 from tools.stand_ins.hub_server import Fault
 
@@ -95,6 +100,32 @@ def test_paused_and_resumed_or_cancelled(open_queue, server, tmp_path):
     queue.cancel(job.number)
     wait_for(queue, lambda jobs: len(jobs) == 1)
     assert list((tmp_path / "models").rglob("*.part")) == []
+
+
+class LostHub(Hub):
+    """One that cannot be reached, which takes a while to be known."""
+
+    def __init__(self) -> None:
+        super().__init__(HubSettings("http://127.0.0.1:1"))
+        self.is_asked, self.is_lost = threading.Event(), threading.Event()
+
+    def repository(self, repo_id: str, revision: str | None = None) -> Repository:
+        self.is_asked.set()
+        self.is_lost.wait()
+        raise Unreachable(self.settings.address, "Connection refused")
+
+
+@pytest.mark.parametrize(("stop", "left"), [("pause", [DownloadPhase.PAUSED]), ("cancel", [])])
+def test_what_was_stopped_is_no_failure_where_the_hub_went_away_meanwhile(tmp_path, stop, left):
+    hub = LostHub()
+    queue = DownloadQueue(hub, tmp_path / "models", OPTIONS)
+    job = queue.add(request("one"))
+    hub.is_asked.wait()
+    getattr(queue, stop)(job.number)
+    hub.is_lost.set()
+    queue.wait()
+    assert [(job.phase, job.error) for job in queue.jobs] == [(phase, None) for phase in left]
+    queue.close()
 
 
 @pytest.mark.parametrize("stop", ["pause", "cancel"])
