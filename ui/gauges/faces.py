@@ -76,7 +76,7 @@ def bound(snapshot: Snapshot) -> GaugeFace:
     """What sets the speed."""
     order = list(LIMITS)
     # What the processor's cache holds is read as fast as it can compute.
-    is_small = snapshot.is_in_cache and snapshot.bound is Bottleneck.BANDWIDTH
+    is_small = snapshot.is_in_cache and snapshot.bound in (Bottleneck.BANDWIDTH, Bottleneck.UNKNOWN)
     found = Bottleneck.COMPUTE if is_small else snapshot.bound
     lit = (order.index(found),) if found in order and not snapshot.is_idle else ()
     value = LIMITS.get(found, NOTHING) if not snapshot.is_idle else NOTHING
