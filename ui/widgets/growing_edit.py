@@ -64,10 +64,11 @@ class GrowingEdit(QPlainTextEdit):
 
     def event(self, event: QEvent) -> bool:
         """Leave undoing to the window where nothing was typed: Qt would take the key all the same."""
-        is_offered = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride
-        if is_offered and event.matches(QKeySequence.StandardKey.Undo) and not self.document().isUndoAvailable():
-            event.ignore()
-            return False
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            is_undo = event.matches(QKeySequence.StandardKey.Undo)
+            if is_undo and not self.document().isUndoAvailable():
+                event.ignore()
+                return False
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
