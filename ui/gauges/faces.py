@@ -80,9 +80,10 @@ def bound(snapshot: Snapshot) -> GaugeFace:
     found = Bottleneck.COMPUTE if is_small else snapshot.bound
     lit = (order.index(found),) if found in order and not snapshot.is_idle else ()
     value = LIMITS.get(found, NOTHING) if not snapshot.is_idle else NOTHING
+    why = tr("Nothing runs or waits.") if snapshot.is_idle else IN_CACHE if is_small else _WHY[found]
     hint = tr(
         "What sets the speed: memory, computing or work between steps.\n{WHY}\nClick for more.",
-        WHY=IN_CACHE if is_small else _WHY[found],
+        WHY=why,
     )
     return GaugeFace(value, "", n_segments=len(order), lit=lit, hint=hint, lead=tr("limited by"))
 

@@ -3003,6 +3003,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
+      <source>Nothing runs or waits.</source>
+      <translation>Nichts läuft oder wartet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
       <source>in the last reply</source>
       <translation>in der letzten Antwort</translation>
     </message>
@@ -5080,11 +5085,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/server/activity_view.py" />
       <source>Who asks, how urgent it is, and how fast the reply comes.</source>
       <translation>Wer fragt, wie dringend es ist und wie schnell die Antwort kommt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/activity_view.py" />
-      <source>Nothing runs or waits.</source>
-      <translation>Nichts läuft oder wartet.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
