@@ -69,6 +69,12 @@ class TestFaces:
         assert words(faces.bandwidth(in_cache)) == "12.9 GB/s in cache"
         assert words(faces.bound(in_cache)) == "limited by computing"
         assert "hardly matters" in faces.bound(in_cache).hint
+        unmeasured = replace(in_cache, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)
+        assert words(faces.bound(unmeasured)) == "limited by computing"
+        assert "not been measured" not in faces.bound(unmeasured).hint
+        idle = faces.bound(replace(unmeasured, is_in_cache=False, is_idle=True))
+        assert words(idle) == "limited by –"
+        assert "Nothing runs" in idle.hint
         unknown = replace(WORKING, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)
         assert words(faces.bandwidth(unknown)) == "12.9 GB/s"
         assert words(faces.bound(unknown)) == "limited by –"

@@ -494,7 +494,7 @@ class ChatPage(QWidget):
             return
         rate, wait = running.rate.per_second(now), now - running.began
         view.show_live(rate, running.ttft, wait, self._what_it_waits_for(), running.progress)
-        view.show_thinking(running.thinking(now))
+        view.show_thinking(running.thinking(now), is_over=not running.is_thinking)
         view.show_answered_by(running.stream.answered_by)
 
     def _what_it_waits_for(self) -> str:

@@ -239,6 +239,7 @@ class ChatSession(QObject):
 
     def _begin_calls(self, running: RunningReply, box: ToolBox, end: ReplyEnd) -> None:
         self._save_timer.stop()
+        running.end_thinking(self.clock())
         message = replace(running.so_far(self.clock()), timings=running.with_earlier(end.timings))
         n_rounds = len({call.round for call in message.calls})
         made = tuple(
@@ -357,8 +358,15 @@ class RunningReply:
         self._text, self._thoughts = io.StringIO(), io.StringIO()
         self._text.write(message.content)
         self._thoughts.write(message.thoughts)
+        # Thoughts of this part come beside those of earlier rounds of calls.
+        self._thought_before = (message.thinking_ms or 0.0) / 1_000
         self._thought_from: float | None = None
         self._thought_to: float | None = None
+
+    @property
+    def is_thinking(self) -> bool:
+        """True from the first thought to what follows it."""
+        return self._thought_from is not None and self._thought_to is None
 
     @property
     def text(self) -> str:
@@ -390,10 +398,15 @@ class RunningReply:
         return earlier.followed_by(timings) if earlier is not None and timings is not None else timings or earlier
 
     def thinking(self, now: float) -> float | None:
-        """Return for how many seconds the model thought, or has thought by now; None where it did not."""
+        """Return for how many seconds the model thought, or has by now; None where this part has no thoughts."""
         if self._thought_from is None:
             return None
-        return (now if self._thought_to is None else self._thought_to) - self._thought_from
+        return self._thought_before + (now if self._thought_to is None else self._thought_to) - self._thought_from
+
+    def end_thinking(self, now: float) -> None:
+        """What comes next is no thought."""
+        if self.is_thinking:
+            self._thought_to = now
 
     def think(self, text: str, n_tokens: int, now: float) -> None:
         """Add thoughts that came at ``now``."""
@@ -404,8 +417,7 @@ class RunningReply:
 
     def take(self, text: str, n_tokens: int, now: float) -> None:
         """Add text that came at ``now``."""
-        if self._thought_to is None:
-            self._thought_to = now
+        self.end_thinking(now)
         self._text.write(text)
         self._count(n_tokens, now)
 

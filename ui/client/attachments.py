@@ -82,7 +82,7 @@ class Attachment:
         if self.sent is None:
             return f'<file name="{name}">\n{"".join(part.text for part in self.parts).rstrip()}\n</file>'
         pieces = "\n".join(f"[{label}]\n{text.rstrip()}" for label, text in self._runs())
-        return f'<file name="{name}" shown="{spans(self.sent_labels)} of {len(self.labels)}">\n{pieces}\n</file>'
+        return f'<file name="{name}" shown="{spans(self.sent_labels)} of {_last_place(self.parts)}">\n{pieces}\n</file>'
 
     @property
     def sent_labels(self) -> list[str]:
@@ -95,6 +95,11 @@ class Attachment:
         for part in self.sent_parts:
             texts[part.label] = texts.get(part.label, "") + part.text
         return texts.items()
+
+
+def _last_place(parts: Sequence[Part]) -> str:
+    """Return the number with which the labels end: that of the last page, section or line."""
+    return parts[-1].label.rpartition(" ")[2].rpartition("–")[2]
 
 
 LETTERS_PER_TOKEN = 4.0  # English in common vocabularies, until the server has counted

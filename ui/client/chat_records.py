@@ -98,12 +98,14 @@ class Timings:
         n_prompt = more.prefill_tokens + more.cached_tokens - self.decode_tokens
         n_cached = self.cached_tokens if self.knows_prompt else min(more.cached_tokens, max(n_prompt, 0))
         n_read = self.prefill_tokens if self.knows_prompt else max(0, n_prompt - n_cached)
+        prefill_ms = self.prefill_ms + more.prefill_ms
         return replace(
             more,
             prefill_tokens=n_read,
             cached_tokens=n_cached,
             ttft_ms=self.ttft_ms,
-            prefill_ms=self.prefill_ms + more.prefill_ms,
+            prefill_ms=prefill_ms,
+            prefill_per_second=n_read / prefill_ms * 1_000 if prefill_ms > 0 else 0.0,
             decode_ms=self.decode_ms + more.decode_ms,
             total_ms=self.total_ms + more.total_ms,
             queued_ms=self.queued_ms + more.queued_ms,

@@ -76,13 +76,14 @@ def bound(snapshot: Snapshot) -> GaugeFace:
     """What sets the speed."""
     order = list(LIMITS)
     # What the processor's cache holds is read as fast as it can compute.
-    is_small = snapshot.is_in_cache and snapshot.bound is Bottleneck.BANDWIDTH
+    is_small = snapshot.is_in_cache and snapshot.bound in (Bottleneck.BANDWIDTH, Bottleneck.UNKNOWN)
     found = Bottleneck.COMPUTE if is_small else snapshot.bound
     lit = (order.index(found),) if found in order and not snapshot.is_idle else ()
     value = LIMITS.get(found, NOTHING) if not snapshot.is_idle else NOTHING
+    why = tr("Nothing runs or waits.") if snapshot.is_idle else IN_CACHE if is_small else _WHY[found]
     hint = tr(
         "What sets the speed: memory, computing or work between steps.\n{WHY}\nClick for more.",
-        WHY=IN_CACHE if is_small else _WHY[found],
+        WHY=why,
     )
     return GaugeFace(value, "", n_segments=len(order), lit=lit, hint=hint, lead=tr("limited by"))
 

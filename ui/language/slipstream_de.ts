@@ -1349,6 +1349,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts were tried and gained nothing yet. Memory was no limit here, or was not measured yet.</source>
+      <translation>Entwürfe wurden versucht und brachten noch nichts. Der Speicher war hier nicht die Grenze, oder er wurde noch nicht gemessen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Each token was computed in a step of its own. Memory was no limit here, or was not measured yet.</source>
       <translation>Jedes Token wurde in einem eigenen Schritt berechnet. Der Speicher war keine Grenze, oder er ist noch nicht gemessen.</translation>
     </message>
@@ -1381,6 +1386,11 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Fewer programs and requests at the same time. Then a smaller model: it has less to compute. On a GPU a draft model may help as well.</source>
       <translation>Weniger Programme und Anfragen zugleich. Dann ein kleineres Modell: Es hat weniger zu rechnen. Auf einer GPU kann auch ein Entwurfsmodell helfen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>A smaller model or quantisation: there is less to compute and to read.</source>
+      <translation>Ein kleineres Modell oder eine kleinere Quantisierung: dann ist weniger zu rechnen und zu lesen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1446,6 +1456,11 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Total</source>
       <translation>Gesamt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
+      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -2985,6 +3000,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/gauges/faces.py" />
       <source>GB/s in cache</source>
       <translation>GB/s im Cache</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>Nothing runs or waits.</source>
+      <translation>Nichts läuft oder wartet.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -5068,11 +5088,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>Nothing runs or waits.</source>
-      <translation>Nichts läuft oder wartet.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/activity_view.py" />
       <source>Models in memory</source>
       <translation>Modelle im Speicher</translation>
     </message>
@@ -6020,8 +6035,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>What belongs to one model is set in the library, with the model.</source>
-      <translation>Was zu einem Modell gehört, wird in der Bibliothek beim Modell eingestellt.</translation>
+      <source>What belongs to one model is set in the library, what belongs to one chat beside the chat (Ctrl+.), and keys, the port and the network on the page of the server.</source>
+      <translation>Was zu einem Modell gehört, wird in der Bibliothek eingestellt, was zu einem Chat gehört, neben dem Chat (Strg+.), und Schlüssel, Port und Netzwerk auf der Seite des Servers.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -6035,8 +6050,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>An access token opens models whose licence has to be accepted. It is kept in the system's keyring.</source>
-      <translation>Ein Zugangs-Token öffnet Modelle, deren Lizenz angenommen werden muss. Es liegt im Schlüsselbund des Systems.</translation>
+      <source>An access token opens models whose licence has to be accepted. It is kept in the system's keyring. A proxy or another address is set here too.</source>
+      <translation>Ein Zugangs-Token öffnet Modelle, deren Lizenz angenommen werden muss. Es liegt im Schlüsselbund des Systems. Auch ein Proxy oder eine andere Adresse wird hier eingestellt.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />

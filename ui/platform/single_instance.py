@@ -13,6 +13,7 @@ from PySide6.QtNetwork import QLocalServer, QLocalSocket
 from ui.platform.display import ACTIVATION_TOKEN, use_activation_token
 
 ASK_MS = 1_500
+ANSWER_MS = 10_000  # a window that still starts on a busy machine is not one that hangs
 LONGEST_PATH = 90  # bytes: a socket's takes 107, and Qt makes it under a longer name
 # One line of JSON: the file that the second start was given, or "". One more: its activation token.
 MOST_BYTES = 64 << 10
@@ -58,7 +59,7 @@ class SingleInstance(QObject):
             return False
         token = os.environ.get(ACTIVATION_TOKEN, "")
         socket.write(f"{json.dumps(file)}\n{json.dumps(token)}\n".encode())
-        answered = socket.waitForBytesWritten(ASK_MS) and socket.waitForReadyRead(ASK_MS)
+        answered = socket.waitForBytesWritten(ASK_MS) and socket.waitForReadyRead(ANSWER_MS)
         socket.disconnectFromServer()
         return answered
 

@@ -53,6 +53,7 @@ class ConnectView(Dressed, PageColumn):
         endpoint.changed.connect(self._show_endpoint)
         endpoint.kept.changed.connect(lambda name: self._show_staying() if name == "keepsRunning" else None)
         watch.state_changed.connect(self._on_state)
+        watch.models_changed.connect(lambda models: self._show_snippet())
         self._show_endpoint(endpoint.state)
         self.dress()
 
@@ -252,7 +253,8 @@ class ConnectView(Dressed, PageColumn):
         url = state.urls[0] if state.urls else f"http://127.0.0.1:{state.port}"
         self.text.key = state.key or "KEY"
         key = HIDDEN if state.key and not self.eye.shows else self.text.key
-        to = Address(url, key, server.model or "MODEL", server.n_ctx or 4_096)
+        sees = any("vision" in (one.can or ()) for one in self._watch.models if one.name == server.model)
+        to = Address(url, key, server.model or "MODEL", server.n_ctx or 4_096, sees)
         shown = snippets(to)[max(0, self.client.currentIndex())]
         self.place.setText(
             shown.place if state.is_open else tr("Switch the server on first. {place}", place=shown.place)

@@ -14,12 +14,13 @@ KEY_VARIABLE = "SLIPSTREAM_API_KEY"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """How a program reaches a model: ``url`` without /v1, a key, a model, and its context in tokens."""
+    """How a program reaches a model: ``url`` without /v1, a key, a model, its context in tokens, and if it sees."""
 
     url: str
     key: str
     model: str
     n_ctx: int
+    sees: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _vs_code(to: Address) -> str:
         "name": to.model,
         "url": f"{to.url}/v1/chat/completions",
         "toolCalling": True,
-        "vision": False,
+        "vision": to.sees,
         "maxInputTokens": to.n_ctx - n_reply,
         "maxOutputTokens": n_reply,
     }
@@ -111,7 +112,7 @@ def _vs_code(to: Address) -> str:
 
 
 def _zed(to: Address) -> str:
-    can = {"tools": True, "images": False, "parallel_tool_calls": False, "prompt_cache_key": False}
+    can = {"tools": True, "images": to.sees, "parallel_tool_calls": False, "prompt_cache_key": False}
     model = {"name": to.model, "display_name": to.model, "max_tokens": to.n_ctx, "capabilities": can}
     provider = {"api_url": f"{to.url}/v1", "available_models": [model]}
     return _json({"language_models": {"openai_compatible": {NAME: provider}}})

@@ -45,8 +45,10 @@ class SettingLine(QWidget):
             self.control.setAccessibleDescription(help)
 
     def holds(self, words: Sequence[str]) -> bool:
-        """Return whether each of these words, in small letters, is part of what this says."""
-        text = f"{self.name.text()} {self.help.text()}".casefold()
+        """Return whether each of these words, in small letters, is part of what this says, or of what can be chosen."""
+        field = self.control
+        choices = [field.itemText(at) for at in range(field.count())] if isinstance(field, ChoiceField) else []
+        text = " ".join((self.name.text(), self.help.text(), *choices)).casefold()
         return all(word in text for word in words)
 
     def resizeEvent(self, event: QResizeEvent) -> None:

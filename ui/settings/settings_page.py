@@ -139,7 +139,8 @@ class SettingsPage(Dressed, QWidget):
             SettingLine(
                 tr("Hugging Face Hub"),
                 tr(
-                    "An access token opens models whose licence has to be accepted. It is kept in the system's keyring."
+                    "An access token opens models whose licence has to be accepted. It is kept in the system's "
+                    "keyring. A proxy or another address is set here too."
                 ),
                 self.hub_button,
             )
@@ -204,7 +205,10 @@ class SettingsPage(Dressed, QWidget):
         if any(found):
             self.stack.setCurrentWidget(self.area)
         else:
-            hint = tr("What belongs to one model is set in the library, with the model.")
+            hint = tr(
+                "What belongs to one model is set in the library, what belongs to one chat beside the chat (Ctrl+.), "
+                "and keys, the port and the network on the page of the server."
+            )
             self.state.say("search", tr("No setting like that"), hint, (tr("Show all settings"), self._show_all))
             self.stack.setCurrentWidget(self.state)
 

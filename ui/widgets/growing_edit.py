@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent, QTextBlockFormat, QTextFormat
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence, QResizeEvent, QTextBlockFormat, QTextFormat
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy
 
 from ui.theme.text_size import scaled
@@ -61,6 +61,15 @@ class GrowingEdit(QPlainTextEdit):
         """Grow to another number of lines at most."""
         self._max_lines = max(1, max_lines)
         self._fit()
+
+    def event(self, event: QEvent) -> bool:
+        """Leave undoing to the window where nothing was typed: Qt would take the key all the same."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            is_undo = event.matches(QKeySequence.StandardKey.Undo)
+            if is_undo and not self.document().isUndoAvailable():
+                event.ignore()
+                return False
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter sends; with Shift it starts a new line."""

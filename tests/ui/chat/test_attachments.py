@@ -159,9 +159,11 @@ PAGES = Attachment("a.pdf", 9, tuple(Part(f"page {n}", f"Page {n} tells. ") for 
 
 def test_a_choice_of_pages_is_sent_with_their_names_and_survives_as_json() -> None:
     chosen = Attachment("a.pdf", 9, PAGES.parts, choice=SentParts.PAGES, sent=(0, 2, 3), n_tokens=50)
-    words = '<file name="a.pdf" shown="page 1, 3 of 4">\n[page 1]\nPage 1 tells.\n[page 3]\nPage 3 tells. Page 3 tells.'
+    words = '<file name="a.pdf" shown="page 1, 3 of 5">\n[page 1]\nPage 1 tells.\n[page 3]\nPage 3 tells. Page 3 tells.'
     assert chosen.text() == f"{words}\n</file>"
     assert chosen.tokens == 30
+    found = Attachment("a.txt", 9, tuple(Part(f"lines {n}–{n + 8}", "x\n" * 9) for n in (1, 10, 19)), sent=(2,))
+    assert found.text().startswith('<file name="a.txt" shown="lines 19–27 of 27">')
     seen = Attachment("b.png", 3, image="data:image/png;base64,AA==")
     assert from_json(to_json((chosen, seen))) == (chosen, seen)
     assert from_json("nonsense") == from_json('[{"name": 3}]') == ()

@@ -230,6 +230,9 @@ def test_the_figures_of_both_parts_are_put_together() -> None:
     both = first.followed_by(Timings(ttft_ms=90, decode_ms=3_000, decode_tokens=100, speedup=1.0))
     assert (both.ttft_ms, both.decode_tokens, both.decode_per_second, both.speedup) == (10, 200, 50, 1.5)
     assert first.followed_by(Timings(decode_tokens=1)).speedup is None
+    asked = Timings(prefill_tokens=26, prefill_ms=100, prefill_per_second=260, decode_tokens=12)
+    both = asked.followed_by(Timings(prefill_tokens=1, cached_tokens=38, prefill_ms=30, prefill_per_second=33))
+    assert (both.prefill_tokens, both.prefill_ms, both.prefill_per_second) == (26, 130, 200)
 
 
 def m(number: int, parent: int | None, text: str = "") -> Message:

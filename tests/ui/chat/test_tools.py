@@ -20,6 +20,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QPoint
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QWidget
 
+from models.formatting.figures import milliseconds
 from models.formatting.program import PROGRAM_FOLDER
 from tests.support.chat_window import reply_view
 from tools.stand_ins.fake_openai import FakeServer
@@ -360,6 +361,22 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
     store = ChatStore(tmp_path / "chats.db")
     assert store.messages(chat_id)[-1].calls == kept.calls
     store.close()
+
+
+def test_who_waits_for_a_call_does_not_think(qtbot, window: MainWindow, server: FakeServer, command: str) -> None:
+    ready(qtbot, window.chats.tools_box, command)
+    server.thoughts, server.pieces, server.delay, server.calls = ["Hm. "] * 4, [], 0.05, [[WEIGHT]]
+    ask(window, "How heavy is a fox?")
+    qtbot.waitUntil(lambda: bool(reply(window).calls))
+    first = reply(window).thinking_ms
+    assert first is not None
+    head = reply_view(window).thoughts.head
+    qtbot.waitUntil(lambda: head.text() == f"Thought for {milliseconds(first)}")
+    server.thoughts, server.pieces, server.delay = ["So. "], ["7 kg."], 0.0
+    reply_view(window).calls.rows["0-0-c0"].once.click()
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    assert reply(window).thoughts == "Hm. Hm. Hm. Hm. So. "
+    assert reply(window).thinking_ms > first, "the times of all rounds are added"
 
 
 def test_images_of_a_tool_are_shown_with_its_result_and_kept(

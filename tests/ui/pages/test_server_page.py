@@ -19,6 +19,7 @@ from app.client.server_process import ServerProcess
 from app.environment.paths import config_folder
 from tests.support.lending import TOKEN, TestWorker
 from tests.ui.pages.conftest import agree, free_port
+from tools.stand_ins.fake_openai import FakeServer
 from ui.client.api import Api
 from ui.server.connect_view import ConnectView
 from ui.server.server_page import ServerPage
@@ -94,6 +95,20 @@ def test_an_editor_gets_each_field_that_it_wants_of_a_model(client: str) -> None
         found = found[step]
     assert {name: type(value) for name, value in found.items()} == fields
     assert {name: type(value) for name, value in found.get("capabilities", {}).items()} in ({}, CAN)
+
+
+def test_editors_are_told_whether_the_model_sees(qtbot, window: MainWindow, api: Api, server: FakeServer) -> None:
+    api.connect_to(server.url, None)
+    window.show_page("server")
+    view = window.server.connect_view
+    window.watch.look()
+    qtbot.waitUntil(lambda: window.watch.state.model == server.model)
+    for client, field in (("VS Code", "vision"), ("Zed", "images")):
+        view.client.setCurrentText(client)
+        for can, sees in ((["completion"], "false"), (["completion", "vision"], "true")):
+            server.models = [{"id": server.model, "capabilities": can}]
+            window.watch.look_at_models()
+            qtbot.waitUntil(lambda words=f'"{field}": {sees}': words in view.text.toPlainText())
 
 
 def test_a_short_text_is_seen_whole_in_every_size(served: MainWindow, page: ServerPage) -> None:

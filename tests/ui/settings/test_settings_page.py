@@ -128,6 +128,9 @@ def test_a_file_that_says_nonsense_is_as_if_it_said_nothing(appearance: Appearan
         ("HUB account", ["Hugging Face Hub"]),
         ("GPU processor", ["Runs on"]),
         ("REPLIES at once", ["Replies at once"]),
+        ("deutsch", ["Language"]),
+        ("violet", ["Accent"]),
+        ("proxy", ["Hugging Face Hub"]),
         ("nothing like this", []),
     ],
 )

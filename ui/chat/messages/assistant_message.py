@@ -135,10 +135,10 @@ class AssistantMessage(MessageView):
             announce(self, THINKING)
         self.thoughts.append(text)
 
-    def show_thinking(self, seconds: float | None) -> None:
+    def show_thinking(self, seconds: float | None, *, is_over: bool) -> None:
         """Show for how long the model has been thinking, or had before its reply began; None where it does not."""
         if seconds is not None:
-            self.thoughts.show_time(seconds, is_over=bool(self.view.text))
+            self.thoughts.show_time(seconds, is_over=is_over)
 
     def show_live(
         self, rate: float, ttft: float | None, wait: float, extra: str, progress: DeepProgress | None

@@ -126,13 +126,16 @@ def why_this_fast(timings: Timings) -> str:
             "Reading the prompt took most of the time: {tokens} were not in the cache.",
             tokens=_tokens(timings.prefill_tokens),
         )
+    each = timings.decode_tokens / max(timings.decode_tokens - timings.accepted_tokens, 1)
     if timings.drafted_tokens and (timings.speedup or 0) >= _WORTH:
-        n_steps = max(timings.decode_tokens - timings.accepted_tokens, 1)
-        each = timings.decode_tokens / n_steps
         return tr(
             "Drafts were right often enough that each step wrote {each:.1f} tokens, and the model checked them all.",
             each=each,
         )
+    if timings.peak_share is None and timings.accepted_tokens:
+        if timings.speedup is None:
+            return tr("Drafts let each step write {each:.1f} tokens. What that gained is not known yet.", each=each)
+        return tr("Drafts were tried and gained nothing yet. Memory was no limit here, or was not measured yet.")
     if timings.peak_share is None:
         return tr("Each token was computed in a step of its own. Memory was no limit here, or was not measured yet.")
     if timings.peak_share >= LIMITED:
@@ -164,6 +167,8 @@ def what_would_help(timings: Timings) -> str:
             "Fewer programs and requests at the same time. Then a smaller model: it has less to compute. On a GPU "
             "a draft model may help as well."
         )
+    if timings.peak_share is None:
+        return tr("A smaller model or quantisation: there is less to compute and to read.")
     return tr("A smaller quantisation or model: each token then reads less.")
 
 
