@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -61,6 +62,23 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path):
     with pytest.raises(StoreRefused, match="newer Slipstream"):
         one.update(lambda entries: entries.clear())
     assert one.path.read_text() == content
+
+
+def test_a_file_that_its_disk_does_not_give_now_is_not_begun_anew(tmp_path, monkeypatch):
+    one = store(tmp_path)
+    one.update(lambda entries: entries.update({"a": 1}))
+    stat = os.stat
+
+    def fail(path, *arguments, **options):
+        if path == one.path:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return stat(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", fail)
+        with pytest.raises(StoreRefused, match="Input/output error"):
+            one.update(lambda entries: entries.update({"b": 2}))
+    assert one.read() == {"a": 1}
 
 
 def test_it_tells_each_reader_once_that_the_file_is_another(tmp_path):
