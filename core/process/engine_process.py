@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import threading
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from io import BufferedWriter
 from pathlib import Path
 
@@ -108,14 +108,14 @@ def _open_log(folder: Path) -> BufferedWriter | None:
         folder.mkdir(parents=True, exist_ok=True)
         for path in numbered(folder / "engine.log"):
             for _ in range(2):
-                log = path.open("ab")
-                if not _lock(log):
-                    break
-                if log.tell() <= _LARGE_LOG:
-                    return log
-                path.replace(path.with_suffix(".old.log"))
-                log.close()
-            log.close()
+                with ExitStack() as opened:
+                    log = opened.enter_context(path.open("ab"))
+                    if not _lock(log):
+                        break
+                    if log.tell() <= _LARGE_LOG:
+                        opened.pop_all()
+                        return log
+                    path.replace(path.with_suffix(".old.log"))
     except OSError as error:
         _log.warning("%s cannot be written: %s.", folder, system_reason(error))
     return None

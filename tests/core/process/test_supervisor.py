@@ -258,6 +258,16 @@ def test_engines_that_run_at_the_same_time_write_a_log_each(
     assert first.stat().st_size < 1 << 20
 
 
+def test_an_engine_whose_log_cannot_make_way_runs_without_and_leaves_no_file_open(tmp_path: Path) -> None:
+    (tmp_path / "engine.log").touch()
+    os.truncate(tmp_path / "engine.log", 5 << 20)
+    (tmp_path / "engine.old.log").mkdir()
+    process = EngineProcess(tmp_path)
+    assert process.log_path is None
+    process.kill()
+    process.close()
+
+
 def kill(office: Office) -> None:
     """Kill the engine, and wait until that is known."""
     state, (engine,) = office.supervisor.state, engines()
