@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 
 from models.files.disk import write_whole
 from models.files.json_store import JsonStore, StoreRefused
-from tests.support.disks import small_disk
+from tests.support.disks import failing_disk, small_disk
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,20 +63,11 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path):
     assert one.path.read_text() == content
 
 
-def test_a_file_that_its_disk_does_not_give_now_is_not_begun_anew(tmp_path, monkeypatch):
+def test_a_file_that_its_disk_does_not_give_now_is_not_begun_anew(tmp_path):
     one = store(tmp_path)
     one.update(lambda entries: entries.update({"a": 1}))
-    stat = os.stat
-
-    def fail(path, *arguments, **options):
-        if path == one.path:
-            raise OSError(errno.EIO, "Input/output error", str(path))
-        return stat(path, *arguments, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "stat", fail)
-        with pytest.raises(StoreRefused, match="Input/output error"):
-            one.update(lambda entries: entries.update({"b": 2}))
+    with failing_disk(one.path), pytest.raises(StoreRefused, match="Input/output error"):
+        one.update(lambda entries: entries.update({"b": 2}))
     assert one.read() == {"a": 1}
 
 
