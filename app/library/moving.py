@@ -15,7 +15,7 @@ from pathlib import Path
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder, models_place_file
 from app.library.errors import LibraryError
-from models.files.disk import held_lock, write_whole
+from models.files.disk import held_lock, is_there, write_whole
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 from models.library.values import MoveStep
@@ -221,11 +221,12 @@ _STAYS = Sentence("The models are where they were.")
 
 
 def _place(chosen: Path, source: Path) -> Path:
-    chosen = Path(os.path.abspath(chosen.expanduser()))
-    if chosen.exists() and not chosen.is_dir():
-        raise LibraryError("{chosen} is no folder. Choose a folder.", ExitCode.USAGE, chosen=chosen)
+    chosen = Path(os.path.abspath(os.path.expanduser(chosen)))
     try:
-        has_others = chosen.exists() and any(chosen.iterdir())
+        is_chosen_there = is_there(chosen)
+        if is_chosen_there and not chosen.is_dir():
+            raise LibraryError("{chosen} is no folder. Choose a folder.", ExitCode.USAGE, chosen=chosen)
+        has_others = is_chosen_there and any(chosen.iterdir())
     except OSError as error:
         raise LibraryError(
             "{chosen} cannot be read: {reason}. Choose another.",

@@ -81,7 +81,7 @@ class ModelService:
 
     def import_file(self, file: str) -> str:
         """Use one model file where it is, and return the model's name; raises LibraryError."""
-        path = Path(file).expanduser().absolute()
+        path = Path(os.path.expanduser(file)).absolute()
         if path.is_dir():
             raise LibraryError(
                 "{name} is a folder. Import it in the library to use the models in it where they are.",
@@ -209,7 +209,7 @@ def link_model(file: Path) -> None:
 def forget_folder(folder: Path) -> Path:
     """No longer look through an imported folder; raises LibraryError where it is not on the list."""
     known = read_folders(folders_file())
-    path = Path(os.path.abspath(folder.expanduser()))
+    path = Path(os.path.abspath(os.path.expanduser(folder)))
     # As with importing, a program's whole folder stands for the folder of models in it.
     meant = {path / below for below in PLACES_BELOW}
     others = tuple(other for other in known if other.path not in meant)

@@ -70,7 +70,7 @@ def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: E
     draft = find_draft(settings.draft, models) if settings.draft is not None else None
     aliases = tuple((alias, _listed_name(name, models)) for alias, name in settings.aliases)
     settings = replace(settings, aliases=aliases)
-    if settings.mmproj is not None and not Path(settings.mmproj).is_file():
+    if settings.mmproj is not None and not os.path.isfile(settings.mmproj):
         raise BadOption(f"There is no file {settings.mmproj}: --mmproj takes the path of a projector (mmproj….gguf).")
     totals = RequestTotals()
     named = NamedParts(

@@ -15,6 +15,7 @@ from typing import Any
 
 from app.environment.paths import config_folder, make_private
 from core.values.errors import BadOption, SlipstreamError
+from models.files.disk import is_there
 from models.files.json_store import JsonStore, StoreRefused
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
@@ -165,7 +166,7 @@ def endpoint_key(*, anew: bool = False) -> str:
     """
     path = config_folder() / "endpoint-key"
     try:
-        kept = path.read_text(encoding="ascii").strip() if path.is_file() and not anew else ""
+        kept = path.read_text(encoding="ascii").strip() if is_there(path) and not anew else ""
         if kept.startswith(PREFIX):
             return kept
         key = PREFIX + secrets.token_urlsafe(32)

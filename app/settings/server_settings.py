@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -96,7 +97,7 @@ class ServerSettings:
                 f"Serving on {open_host} lets other machines use this model, so it needs an API key: "
                 f"make one with `{PROGRAM} keys add NAME`, or serve this machine only with --host 127.0.0.1."
             )
-        if self.slot_save_path is not None and not self.slot_save_path.is_dir():
+        if self.slot_save_path is not None and not os.path.isdir(self.slot_save_path):
             raise BadOption(f"--slot-save-path names {self.slot_save_path}, which is no folder: make it first.")
         if self.model is not None and self.last_model:
             raise BadOption("--model names a model and --last-model takes the one chosen last: leave out one of them.")

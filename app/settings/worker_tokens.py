@@ -10,7 +10,7 @@ from pathlib import Path
 from app.environment.paths import config_folder, make_private
 from core.values.addresses import is_worker, worker_address
 from core.values.errors import BadOption
-from models.files.disk import write_whole
+from models.files.disk import is_there, write_whole
 from models.files.json_store import JsonStore
 from models.files.system_keyring import forget_secret, keep_secret, kept_secret
 from models.formatting.sentence import Sentence
@@ -23,10 +23,10 @@ _FEWEST_CHARACTERS = 16  # fewer could be guessed
 def own_token(file: Path | None) -> tuple[str, Path, bool]:
     """Return our worker's token, the file that keeps it, and whether it was made just now; raises BadOption."""
     path = file or config_folder() / "worker-token"
-    if path.exists():
-        return read_token(path), path, False
     token = secrets.token_urlsafe(32)
     try:
+        if is_there(path):
+            return read_token(path), path, False
         make_private(path.parent)
         write_whole(path, token + "\n", is_private=True)
     except OSError as error:

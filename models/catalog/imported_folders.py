@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from models.files.disk import read_json, read_value, write_whole
+from models.files.disk import is_there, read_json, read_value, write_whole
 from models.formatting.json_values import plain
 from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
@@ -59,10 +59,10 @@ def recognise(folder: Path) -> ImportedFolder:
 
     Raises ImportRefused.
     """
-    folder = Path(os.path.abspath(folder.expanduser()))
+    folder = Path(os.path.abspath(os.path.expanduser(folder)))
     try:
-        if not folder.is_dir():
-            what = Sentence("is no folder") if folder.exists() else Sentence("does not exist")
+        if not os.path.isdir(folder):
+            what = Sentence("is no folder") if is_there(folder) else Sentence("does not exist")
             raise ImportRefused(
                 "{folder} {what}. Give a folder that has GGUF files somewhere in it.", folder=folder, what=what
             )

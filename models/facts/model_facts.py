@@ -228,14 +228,17 @@ def read_model(path: Path) -> ModelFacts:
     files = parts(Path(path))
     headers = []
     for number, file in enumerate(files, 1):
-        if len(files) > 1 and not file.exists():
+        try:
+            headers.append(read_header(file))
+        except GgufError as error:
+            if len(files) == 1 or not isinstance(error.__cause__, FileNotFoundError):
+                raise
             raise GgufError(
                 "Part {number} of {n_files} is missing: {name}. Download it to the same folder.",
                 number=number,
                 n_files=len(files),
                 name=file.name,
-            )
-        headers.append(read_header(file))
+            ) from error
     return facts_from(headers, files)
 
 

@@ -66,6 +66,18 @@ def write_whole(path: Path, text: str, *, is_durable: bool = False, is_private: 
         new.unlink(missing_ok=True)
 
 
+def is_there(path: Path) -> bool:
+    """Return whether there is something at ``path``; raises OSError where the system does not say.
+
+    ``Path.exists`` does so too, but calls that False from Python 3.14 on.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    return True
+
+
 def move_database(path: Path, to: Path) -> None:
     """Move an SQLite file with its side files, in which the latest of its contents may be; raises OSError."""
     path.rename(to)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from models.files.disk import is_there
 from models.files.errors import Stopped
 from models.files.provenance import (
     RECORDS_FOLDER,
@@ -88,7 +89,7 @@ def look_for_changes(folder: Path) -> tuple[MovedFile | GoneFile, ...]:
     A moved file is recognised by its size and time of change; nothing is read. Files that were moved
     out of ``folder`` count as gone.
     """
-    missing = [(path, record) for path, record in _records(folder) if not path.exists()]
+    missing = [(path, record) for path, record in _records(folder) if _is_gone(path)]
     if not missing:
         return ()
     strangers = {
@@ -157,6 +158,13 @@ def _records(folder: Path) -> Iterator[tuple[Path, FileOrigin]]:
         record = read_record(folder, file)
         if record is not None:
             yield file, record
+
+
+def _is_gone(path: Path) -> bool:
+    try:
+        return not is_there(path)
+    except OSError:  # in a folder that may not be read, or on a disk that does not answer
+        return False
 
 
 def _models(folder: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from models.files.disk import write_whole
+from models.files.disk import is_there, write_whole
 from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
 
@@ -68,7 +68,7 @@ class JsonStore:
                 with FileLock(f"{self.path}.lock", timeout=_LOCK_SECONDS):
                     self.problem = None
                     entries = self._read()
-                    if self.problem is not None and self.path.exists():
+                    if self.problem is not None and is_there(self.path):
                         raise StoreRefused(self.problem)
                     change(entries)
                     self._write(entries)

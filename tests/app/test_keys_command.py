@@ -16,9 +16,11 @@ import pytest
 
 from app.client.server_process import ServerProcess
 from app.environment.exit_codes import ExitCode
-from app.settings.api_keys import KeyStore
+from app.environment.paths import config_folder
+from app.settings.api_keys import KeyStore, endpoint_key
 from core.values.errors import SlipstreamError
 from tests.app.conftest import Typed
+from tests.support.disks import failing_disk
 from tests.support.fork_server import ForkedServer
 
 
@@ -159,3 +161,10 @@ def test_a_server_without_a_key_takes_none_until_there_is_one(keys: Typed, home:
     names = [server.name_of(one) for one in (key.encode(), server.local.encode(), b"x")]
     assert names == ["phone", "", None]
     assert not ServerSettings(host="0.0.0.0", has_named_keys=True).is_loopback
+
+
+def test_the_key_of_the_window_stays_where_its_disk_does_not_give_it_now(home: Path) -> None:
+    key = endpoint_key()
+    with failing_disk(config_folder() / "endpoint-key"), pytest.raises(SlipstreamError, match="Input/output error"):
+        endpoint_key()
+    assert endpoint_key() == key

@@ -335,7 +335,15 @@ def test_files_go_with_a_prompt(fake: FakeServer, typing, typed: Typed, tmp_path
     assert shown["image_url"]["url"].startswith("data:image/png;base64,")
     assert told == {"type": "text", "text": notes}
     assert [turn["content"] for turn in fake.requests[2]["messages"]] == [notes, "Hello there.", "And then?"]
-    for path, said in ((tmp_path / "none", "none is not there"), (tmp_path, "is a folder")):
+    for path, said in (
+        (tmp_path / "none", "none is not there"),
+        (tmp_path, "is a folder"),
+        ("~nobody-here/a", "a is not there"),
+        ("a" * 300, "File name too long"),
+    ):
+        typing([f"/file {path}", "/quit"])
+        code, _, err = typed(*words)
+        assert (code, said in err) == (ExitCode.OK, True), err
         code, _, err = typed(*words, "Who?", "-f", str(path))
         assert (code, said in err) == (ExitCode.USAGE, True)
 

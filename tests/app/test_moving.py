@@ -18,6 +18,7 @@ from models.library.values import MoveStep, Trouble
 from tests.support.disks import small_disk
 from tests.support.fork_server import forked_library_command
 from tests.support.library_client import LibraryClient
+from tests.support.ordinary_user import ordinary_user
 from tests.support.waiting import until
 from tools.stand_ins.library_server import LibraryServer
 
@@ -156,6 +157,11 @@ def test_places_that_cannot_be_are_refused(source: Path, tmp_path: Path) -> None
         with pytest.raises(LibraryError, match=why):
             ModelsMove(place)
     assert not (source / "below").exists()
+    with ordinary_user() as folder:
+        folder.chmod(0)
+        with pytest.raises(LibraryError, match="mine cannot be read: Permission denied"):
+            ModelsMove(folder / "mine")
+        folder.chmod(0o700)
 
 
 @pytest.fixture

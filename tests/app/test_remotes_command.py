@@ -182,6 +182,7 @@ def test_a_remotes_model_chats_without_an_address_and_loads_no_model_here(remote
     code, out, err = chat("rack/other")
     assert (code, out) == (ExitCode.MODEL, "")
     assert "No such model." in err
+    assert chat(f"{'a' * 300}/other")[0] == ExitCode.MODEL
     fake.error = None
     with ForkedServer(["--on-demand"], listed=True) as server:
         url = server.wait_listening()

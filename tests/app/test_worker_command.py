@@ -20,7 +20,7 @@ from app.settings.worker_tokens import VARIABLE, named_workers, own_token, token
 from core.remote_devices.borrowing import look
 from core.values.errors import BadOption
 from tests.app.conftest import Typed
-from tests.support.disks import fill_up, small_disk
+from tests.support.disks import failing_disk, fill_up, small_disk
 from tests.support.lending import TOKEN, TestWorker
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -117,6 +117,10 @@ def test_a_token_that_could_not_be_written_leaves_no_empty_file_and_one_that_is_
             own_token(disk / "token")
         (disk / "full").unlink()
         assert own_token(disk / "token")[2], "it is made now"
+    token, file, _ = own_token(None)
+    with failing_disk(file), pytest.raises(BadOption, match="Input/output error"):
+        own_token(None)
+    assert own_token(None) == (token, file, False), "no other takes its place"
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff" * 40)
     for path, reason in ((tmp_path, "Is a directory"), (binary, "it is no text")):

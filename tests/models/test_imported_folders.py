@@ -60,6 +60,8 @@ def test_a_folder_in_which_one_is_private_is_taken_without_that():
         assert recognise(folder) == ImportedFolder(folder, FolderKind.FOLDER)
         catalog = Catalog([], starter=None, imported=[recognise(folder)])
         assert [entry.name for entry in catalog.entries()] == ["fox-Q8_0"]
+        with pytest.raises(ImportRefused, match="fox cannot be read: Permission denied"):
+            recognise(folder / "private" / "fox")
         for name in ("private", "models"):
             (folder / name).chmod(0o700)
 

@@ -13,7 +13,7 @@ import pytest
 
 from models.files.disk import write_whole
 from models.files.json_store import JsonStore, StoreRefused
-from tests.support.disks import small_disk
+from tests.support.disks import failing_disk, small_disk
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,6 +61,14 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path):
     with pytest.raises(StoreRefused, match="newer Slipstream"):
         one.update(lambda entries: entries.clear())
     assert one.path.read_text() == content
+
+
+def test_a_file_that_its_disk_does_not_give_now_is_not_begun_anew(tmp_path):
+    one = store(tmp_path)
+    one.update(lambda entries: entries.update({"a": 1}))
+    with failing_disk(one.path), pytest.raises(StoreRefused, match="Input/output error"):
+        one.update(lambda entries: entries.update({"b": 2}))
+    assert one.read() == {"a": 1}
 
 
 def test_it_tells_each_reader_once_that_the_file_is_another(tmp_path):

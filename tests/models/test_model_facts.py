@@ -18,6 +18,7 @@ from models.gguf.errors import BadGguf, GgufError
 from models.gguf.header import read_header_from
 from tests.support.broken_gguf import UNUSABLE, Unusable, array, entry, header, number, string, tensor
 from tests.support.memory_source import MemorySource
+from tests.support.ordinary_user import ordinary_user
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, deep_ember, moe_ember
 from tools.model_factory.projector_factory import projector
 
@@ -200,6 +201,14 @@ class TestSplitFiles:
         files[missing].unlink()
         with pytest.raises(GgufError, match=rf"Part {missing + 1} of 3 is missing: {files[missing].name}"):
             read_model(files[missing - 1])
+
+    def test_parts_that_may_not_be_read_are_not_called_missing(self):
+        with ordinary_user() as folder:
+            file = self._split(folder)[0]
+            folder.chmod(0)
+            with pytest.raises(GgufError, match="You are not allowed to read"):
+                read_model(file)
+            folder.chmod(0o700)
 
     def test_a_renamed_part_says_so(self, tmp_path):
         file = self._split(tmp_path)[0]

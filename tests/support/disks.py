@@ -1,13 +1,15 @@
-"""Real disks that are full soon, or that nobody may write to or start programs from."""
+"""Real disks that are full soon, or that nobody may write to or start programs from; and one that fails."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,21 @@ def small_disk(folder: Path, n_bytes: int) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=True)
+
+
+@contextmanager
+def failing_disk(path: Path) -> Iterator[None]:
+    """Whoever asks for ``path`` hears that its disk does not answer."""
+    stat = os.stat
+
+    def fail(asked: Any, *arguments: Any, **options: Any) -> os.stat_result:
+        if asked == path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return stat(asked, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "stat", fail)
+        yield
 
 
 def remount(disk: Path, rule: str) -> None:

@@ -163,6 +163,8 @@ def _serve(name: str) -> None:
             elif key.fd == 0:
                 for child in children:
                     os.kill(child.pid, signal.SIGKILL)
+                    child.connection.close()
+                listener.close()
                 return
             elif key.data in children:  # not where both of its events came at once
                 children.remove(key.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -133,7 +134,7 @@ def _named_server(url: str, choice: ServerChoice, line: LoadingLine) -> ChatTarg
 def _is_remote(model: str) -> bool:
     """Return whether a name means a remote's model, and not a file."""
     name, slash, _ = model.partition("/")
-    if not slash or Path(model).is_file():
+    if not slash or os.path.isfile(model):
         return False
     from app.server.remotes.store import RemoteStore
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,7 +85,7 @@ def read_file(path: Path) -> Attachment:
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it remarks on every oddity
     try:
-        return read(path.expanduser(), lambda share: None)
+        return read(Path(os.path.expanduser(path)), lambda share: None)
     except Unreadable as error:
         raise BadRequest(str(error)) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -226,7 +227,7 @@ def _dropped(text: str) -> Path:
         words = shlex.split(text)
     except ValueError:  # an open quotation
         words = []
-    is_quoted = len(words) == 1 and not Path(text).expanduser().exists()
+    is_quoted = len(words) == 1 and not os.path.exists(os.path.expanduser(text))
     return Path(words[0] if is_quoted else text)
 
 

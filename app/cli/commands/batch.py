@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,19 +71,18 @@ def batch(
 
     if str(output) == STDIN:
         raise BadRequest("OUT must be a file, because it is also the record of what is finished: name one.")
-    jobs = JobFile(source)
-    if jobs.is_same_as(output):
-        raise BadRequest(f"IN and OUT are the same file, {output}: choose another output file.")
-    results = ResultFile(output)
     ending: _Ending | None = None
-    try:
-        work = look_through(jobs, results)
-        ending = _run(work, results, server, max_parallel, quiet=quiet)
-    finally:
-        if ending is None or ending.problem is not None:
-            results.withdraw()
-        results.close()
-        jobs.close()
+    with closing(JobFile(source)) as jobs:
+        if jobs.is_same_as(output):
+            raise BadRequest(f"IN and OUT are the same file, {output}: choose another output file.")
+        results = ResultFile(output)
+        try:
+            work = look_through(jobs, results)
+            ending = _run(work, results, server, max_parallel, quiet=quiet)
+        finally:
+            if ending is None or ending.problem is not None:
+                results.withdraw()
+            results.close()
     ending.show(work, output, as_json=as_json, quiet=quiet)
     if ending.code:
         raise typer.Exit(ending.code)

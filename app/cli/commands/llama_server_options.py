@@ -379,14 +379,14 @@ def _listed(text: str) -> list[str]:
 
 def _adapters(given: str) -> list[tuple[str, float]]:
     """Return files and scales of one or several adapters with commas between; a file may have one in its name."""
-    is_one = Path(given).is_file() or Path(given.rpartition(":")[0]).is_file()
+    is_one = os.path.isfile(given) or os.path.isfile(given.rpartition(":")[0])
     return [_adapter(given)] if is_one else [_adapter(one) for one in _listed(given) or [given]]
 
 
 def _adapter(given: str) -> tuple[str, float]:
     """Return file and scale of ``FILE[:SCALE]``; a file may have a colon in its name."""
     path, colon, scale = given.rpartition(":")
-    if not colon or Path(given).is_file():
+    if not colon or os.path.isfile(given):
         path, scale = given, "1"
     try:
         number = float(scale)
@@ -394,6 +394,6 @@ def _adapter(given: str) -> tuple[str, float]:
         path, number = given, 1.0
     if not math.isfinite(number):
         raise BadOption(f"--lora {given}: the scale must be a number, as 0.5.")
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise BadOption(f"--lora names {path}, which is no file.")
     return str(Path(path).absolute()), number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +40,7 @@ def _import(folder: Path, as_json: bool) -> None:
     from models.catalog.imported_folders import FolderKind, ImportedFolder
     from models.library.requests import ImportFolder
 
-    place = answer(ImportFolder(str(folder.expanduser().absolute())))
+    place = answer(ImportFolder(os.path.abspath(os.path.expanduser(folder))))
     catalog = Catalog([], starter=None, imported=[ImportedFolder(Path(place.path), FolderKind(place.kind))])
     entries = catalog.entries()
     problems = [problem.sentence for problem in catalog.folder_problems]
@@ -57,7 +58,7 @@ def _forget(folder: Path, as_json: bool) -> None:
     from app.cli.models.library import answer
     from models.library.requests import ForgetFolder
 
-    path = answer(ForgetFolder(str(folder.expanduser().absolute())))
+    path = answer(ForgetFolder(os.path.abspath(os.path.expanduser(folder))))
     if as_json:
         print(json.dumps({"forgotten": path}))
     else:

@@ -159,6 +159,8 @@ def at_socket(path, host: str, headers: dict[str, str] | None = None) -> httpx.C
         (["--chat-template", "{{ messages"], "--chat-template cannot be used: line 1: unexpected end of template"),
         (["--chat-template", "{% if 1 %}\n{{ nobody() }}{% endif %}"], "line 2: 'nobody' is undefined"),
         (["--slot-save-path", "nowhere"], "nowhere, which is no folder"),
+        (["--slot-save-path", "a" * 300], "which is no folder"),
+        (["--lora", f"{'a' * 300}:0.5"], "which is no file"),
         (["--chat-template-file", "nowhere.jinja"], "cannot be read"),
         (["--chat-template-kwargs", "[1]"], "must be a JSON object"),
         (["--chat-template-kwargs", "{"], "no JSON"),

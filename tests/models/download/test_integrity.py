@@ -21,6 +21,7 @@ from models.files.integrity import (
     verify,
 )
 from models.files.provenance import FileOrigin, read_record, write_record
+from tests.support.ordinary_user import ordinary_user
 
 NAME = "acme/fox-GGUF/模型 fox.gguf"
 
@@ -58,6 +59,18 @@ def test_a_file_that_is_gone_is_missed_however_its_name_is_written(put, tmp_path
     put(name).unlink()
     (change,) = look_for_changes(tmp_path)
     assert isinstance(change, GoneFile)
+
+
+def test_a_file_in_a_folder_that_may_not_be_read_is_not_missed(put, tmp_path):
+    record = read_record(tmp_path, put())
+    assert record is not None
+    with ordinary_user() as folder:
+        path = folder / NAME
+        path.parent.mkdir(parents=True)
+        write_record(folder, path, record)
+        for mode, n_missed in ((0, 0), (0o700, 1)):
+            path.parent.chmod(mode)
+            assert len(look_for_changes(folder)) == n_missed
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 4_000_000_000])

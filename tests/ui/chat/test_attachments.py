@@ -14,6 +14,7 @@ from PySide6.QtGui import QDropEvent, QImage
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from tests.support.chat_window import ended, reply_view, say
+from tests.support.ordinary_user import ordinary_user
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.attachments.file_reading import FileReading
 from ui.chat.attachments.pages_dialog import PagesDialog, places_in
@@ -135,6 +136,14 @@ def test_a_file_that_cannot_be_sent_gets_a_sentence(tmp_path: Path, name: str, d
     for path, said in ((tmp_path, "is a folder"), (tmp_path / "gone.txt", "is not there")):
         with pytest.raises(Unreadable, match=said):
             read(path, lambda share: None)
+
+
+def test_a_file_in_a_folder_that_may_not_be_read_is_said_to_be_that() -> None:
+    with ordinary_user() as folder:
+        folder.chmod(0)
+        with pytest.raises(Unreadable, match="you have no permission to open it"):
+            read(folder / "a.txt", lambda share: None)
+        folder.chmod(0o700)
 
 
 def test_parts_of_a_long_text_follow_each_other_and_know_their_lines(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from models.files.disk import is_there
 from models.formatting.system_error import system_reason
 from ui.client.attachments import Attachment, Part
 from ui.language import tr
@@ -45,7 +46,7 @@ def read(path: Path, told: Told) -> Attachment:
     try:
         if path.is_dir():
             raise Unreadable(tr("{name} is a folder: attach the files in it.", name=name))
-        if not path.is_file():
+        if not is_there(path) or not path.is_file():
             raise Unreadable(tr("{name} is not there, or is not a file.", name=name))
         n_bytes = path.stat().st_size
         if n_bytes > MOST_BYTES:
