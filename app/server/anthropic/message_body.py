@@ -99,6 +99,7 @@ class MessageBody(WholeNumbers, LenientBody):
     cache_salt: Text | None = None
     mcp_servers: list[Any] | None = Field(default=None, max_length=0)
     compaction: None = None
+    thread: None = None
 
     def chat(self) -> ChatCompletionBody:
         """Return the chat call's body; raises BadRequest and ApiError."""

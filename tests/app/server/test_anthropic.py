@@ -99,6 +99,7 @@ def test_tokens_are_counted_as_the_model_reads_them(client):
         ({"temperature": 900}, "temperature"),
         ({"mcp_servers": [{"type": "url", "url": "http://x"}]}, "mcp_servers"),
         ({"compaction": {"type": "summarize"}}, "compaction"),
+        ({"thread": {"type": "continue", "previous_message_id": "msg_1"}}, "thread"),
         ({"output_config": {"format": {"type": "text"}}}, "output_config"),
         ({"messages": [{"role": "system", "output_config": {}}]}, "messages[0].content"),
         ({"messages": [change("tool_addition", type="tool_reference", name="unknown")]}, "'unknown'"),
