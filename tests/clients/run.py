@@ -54,7 +54,15 @@ CLIENTS = (
         "chat, streams, tools, completions, vectors, responses, files, batches, models; audio is refused",
         ("openai_python.py",),
     ),
-    Client("openai (Node)", "openai", "chat, streams, responses", ("openai_node.mjs",), "npm"),
+    Client(
+        "openai (Node)",
+        "openai",
+        "chat, streams, responses",
+        ("openai_node.mjs",),
+        "npm",
+        (_NODE,),
+        version="7.57.0",
+    ),
     Client(
         "AI SDK",
         "ai",
@@ -113,8 +121,8 @@ CLIENTS = (
         "replies, streams, forms and tools by chats, responses, Ollama's protocol and Anthropic's; vectors",
         ("langchain_js.mjs",),
         "npm",
-        ("@langchain/ollama@1.3.0", "@langchain/anthropic@1.5.11", "@langchain/core@1.4.0", "zod"),
-        version="1.5.8",
+        ("@langchain/ollama", "@langchain/anthropic", "@langchain/core", "zod"),
+        version="1.6.0",
     ),
     Client(
         "LlamaIndex",
@@ -225,9 +233,21 @@ CLIENTS = (
     Client("ShellGPT", "shell-gpt", "one question", ("shell_gpt_client.py",), more=("click",), version="1.5.1"),
     Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
     Client(
-        "codex", "@openai/codex", "one shot (`codex exec`), set up as the window says", ("codex_client.mjs",), "npm"
+        "codex",
+        "@openai/codex",
+        "one shot (`codex exec`), set up as the window says; one with a search for tools",
+        ("codex_client.mjs",),
+        "npm",
     ),
-    Client("Claude Code", "@anthropic-ai/claude-code", "one shot (`claude -p`)", ("claude_code_client.mjs",), "npm"),
+    Client(
+        "Claude Code",
+        "@anthropic-ai/claude-code",
+        "one shot (`claude -p`)",
+        ("claude_code_client.mjs",),
+        "npm",
+        (_NODE,),
+        version="2.1.332",
+    ),
     Client("Claude Agent SDK", "claude-agent-sdk", "one question, with a tool on offer", ("claude_agent_client.py",)),
     Client(
         "Qwen Code",
@@ -253,6 +273,7 @@ CLIENTS = (
         "npm",
         version="7.7.9",
     ),
+    Client("Cline", "cline", "one shot (`cline`)", ("cline_client.mjs",), "npm", version="3.0.65"),
     Client(
         "opencode",
         "opencode-ai",

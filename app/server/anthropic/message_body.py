@@ -106,6 +106,7 @@ class MessageBody(WholeNumbers, LenientBody):
     mcp_servers: list[Any] | None = Field(default=None, max_length=0)
     compaction: None = None
     service_tier: Any = None
+    thread: None = None
 
     def chat(self) -> ChatCompletionBody:
         """Return the chat call's body; raises BadRequest and ApiError."""

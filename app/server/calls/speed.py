@@ -20,6 +20,7 @@ _TIERS = {
     "scale": ReplySpeed.STANDARD,
     "priority": ReplySpeed.FAST,
     "fast": ReplySpeed.FAST,
+    "ultrafast": ReplySpeed.FAST,
     "flex": ReplySpeed.BATCH,
 }
 # As OpenAI: a reply names the tier that it was served in.

@@ -265,11 +265,13 @@ def text_of_arguments(arguments: str) -> str:
 
 
 def object_of_arguments(arguments: str) -> Any:
-    """Return a call's arguments as the object that they are; as text where the model wrote none."""
+    """Return a call's arguments as the object that they are; as text where a reply could not say them as JSON."""
     try:
-        return json.loads(arguments)
+        found = json.loads(arguments)
+        json.dumps(found, allow_nan=False)
     except (ValueError, RecursionError):
         return arguments
+    return found
 
 
 def messages_of(instructions: str | None, items: Sequence[Item], tools: ToolNames) -> list[Message]:

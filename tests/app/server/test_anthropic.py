@@ -102,6 +102,7 @@ def test_tokens_are_counted_as_the_model_reads_them(client):
         ({"n": 2}, "field n "),
         ({"logprobs": True}, "field logprobs "),
         ({"min_p": 9}, "min_p"),
+        ({"thread": {"type": "continue", "previous_message_id": "msg_1"}}, "thread"),
         ({"output_config": {"format": {"type": "text"}}}, "output_config"),
         ({"messages": [{"role": "system", "output_config": {}}]}, "messages[0].content"),
         ({"messages": [change("tool_addition", type="tool_reference", name="unknown")]}, "'unknown'"),

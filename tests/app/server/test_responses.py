@@ -13,7 +13,7 @@ from app.server.calls.generation import ChoiceUpdate
 from app.server.openai.response_body import ResponseBody, ToolNames
 from app.server.openai.response_store import ResponseStore, StoredResponse
 from app.server.openai.responses import Asked, ResponseReply
-from app.server.replies.pieces import ContentText
+from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText
 from core.values.messages import Logprob, TokenLogprob
 from tests.app.server.conftest import CITY, GET_WEATHER, MODEL
 
@@ -145,6 +145,16 @@ def test_tools_that_the_clients_search_finds_are_tools(responses, stream):
     sent_again = [{"role": "user", "content": asked["input"]}, *(item.to_dict() for item in first.output), found]
     in_full = responses.create(input=sent_again, store=False, **fields, **choice)
     assert in_full.usage.input_tokens == second.usage.input_tokens > first.usage.input_tokens
+
+
+@pytest.mark.parametrize(
+    ("written", "told"), [('{"topic": "weather"}', {"topic": "weather"}), ('{"n": NaN}', '{"n": NaN}'), ("{", "{")]
+)
+def test_what_a_search_is_told_can_be_said_in_json(written, told):
+    reply = ResponseReply(Asked(ResponseBody(input="Hi", tools=[SEARCH]), None, None, ToolNames([SEARCH])), None)
+    pieces = [CallBegun("call_1", "tool_search"), CallArguments(written), CallEnded()]
+    *_, done = reply.events(ChoiceUpdate(0, pieces=pieces))
+    assert (done["type"], done["item"]["arguments"]) == ("response.output_item.done", told)
 
 
 def test_what_a_search_at_openai_would_find_are_tools_already(responses):

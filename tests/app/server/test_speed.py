@@ -51,7 +51,14 @@ def test_a_speed_that_cannot_be_is_refused_with_what_can(server, fields, names):
 
 @pytest.mark.parametrize(
     ("asked", "named"),
-    [("auto", "default"), ("default", "default"), ("flex", "flex"), ("priority", "priority"), ("fast", "priority")],
+    [
+        ("auto", "default"),
+        ("default", "default"),
+        ("flex", "flex"),
+        ("priority", "priority"),
+        ("fast", "priority"),
+        ("ultrafast", "priority"),
+    ],
 )
 def test_a_reply_names_the_tier_it_was_served_in(server, asked, named):
     assert server.chat(service_tier=asked, max_tokens=2).service_tier == named
