@@ -319,7 +319,7 @@ def test_a_prediction_has_not_seen_its_model_nor_one_of_its_size() -> None:
 
 
 PNG = b"\x89PNG\r\n"
-WAY_BACK = {"ember": None, "qwen35": "RecurrentMemory", "qwen3next": "CheckpointMemory"}
+WAY_BACK = {"ember": None, "qwen3next": "CheckpointMemory"}
 
 
 def run(seconds: float, *gaps: float) -> ContenderRun:

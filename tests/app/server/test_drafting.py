@@ -130,7 +130,7 @@ def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
-    path = head_factory.mtp_counter(tmp_path / "counter.gguf", 48)
+    path = head_factory.mtp_counter(tmp_path / "counter.gguf", 16)
     # Whatever else runs here, its drafts are worth it: rows are measured as cheap.
     measured.give(tmp_path / "cache", path, None, rows_are_cheap=True)
     counter = find_model(str(path))

@@ -22,12 +22,12 @@ PROMPTS = (SURE, chat("Count to five."), chat("Who are you?"))
 class JumpyClock:
     """Real seconds, with jumps of up to three days. Forward: the engine's clock is a monotonic one."""
 
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+    def __init__(self) -> None:
+        self._random = random.Random(1)
         self._offset = 0.0
 
     def __call__(self) -> float:
-        if self._random.random() < 0.1:
+        if self._random.random() < 0.2:
             self._offset += 10 ** self._random.uniform(-3, 5.4)
         return time.perf_counter() + self._offset
 
@@ -51,15 +51,14 @@ SETTINGS: dict[str, tuple[Callable[[], Path], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("proposer", SETTINGS)
-@pytest.mark.parametrize("seed", range(2))
-def test_a_jumping_clock_changes_no_text_and_leaves_every_figure_finite(proposer: str, seed: int) -> None:
+def test_a_jumping_clock_changes_no_text_and_leaves_every_figure_finite(proposer: str) -> None:
     make, options = SETTINGS[proposer]
     path = make()
     with open_engine(path, speculation="off") as engine:
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=60, sampling=GREEDY_WITH_LOGPROBS)
         expected = run(engine)
-    with open_engine(path, clock=JumpyClock(seed), **options) as engine:
+    with open_engine(path, clock=JumpyClock(), **options) as engine:
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=60, sampling=GREEDY_WITH_LOGPROBS)
         ledger = run(engine)

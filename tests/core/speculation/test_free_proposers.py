@@ -21,8 +21,8 @@ from core.speculation.proposers.proposer import DraftChain, SequenceAcceptance
 from core.speculation.speculator import Speculator
 from core.values.messages import FinishReason
 from core.values.request import Constraint, Request, SamplingParams
-from tests.support.engines import complete, open_engine, run, submit
-from tests.support.prompts import FOX, GREEDY, SURE, chat
+from tests.support.engines import complete, open_engine
+from tests.support.prompts import FOX, GREEDY, chat
 from tests.support.proposers import replace_speculator
 
 
@@ -276,21 +276,8 @@ def test_a_model_that_spells_otherwise_is_right(plain: Engine, drafting: Engine)
     assert 0 < ended.receipt.n_accepted < ended.receipt.n_drafted
 
 
-def test_guided_and_free_requests_are_drafted_for_side_by_side(plain: Engine, drafting: Engine) -> None:
-    requests = {"json": SCHEMA, "sentence": SENTENCE, "free": None}
-    expected = {
-        name: complete(plain, SURE, max_tokens=60, sampling=GREEDY, constraint=constraint)[0]
-        for name, constraint in requests.items()
-    }
-    for name, constraint in requests.items():
-        submit(drafting, name, SURE, max_tokens=60, constraint=constraint)
-    ledger = run(drafting)
-    assert ledger.text == expected
-    assert ledger.ended["free"].receipt.n_drafted == 0
-
-
 def test_a_reply_that_is_cut_inside_a_forced_run_has_the_right_length(plain: Engine, drafting: Engine) -> None:
-    for limit in range(1, 12):
+    for limit in (1, 4, 8, 11):
         expected, _, _ = complete(plain, FOX, max_tokens=limit, sampling=GREEDY, constraint=SENTENCE)
         found, ended, ledger = complete(drafting, FOX, max_tokens=limit, sampling=GREEDY, constraint=SENTENCE)
         assert found == expected

@@ -48,12 +48,11 @@ from tools.model_factory import gguf_factory, head_factory
 MAKERS = {"eagle3": head_factory.eagle_head, "dflash": head_factory.dflash_head}
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "temperature"), [*((kind, 1.0) for kind in KINDS), ("mtp", 0.0)])
 def test_what_a_perfect_head_drafts_is_accepted(kind: str, temperature: float) -> None:
     sampling = SamplingParams(temperature=temperature, seed=5, ignore_eos=True)
     with use(counting(kind), draft_depth=4 if kind == "mtp" else 1) as engine:
-        for index in range(6):
+        for index in range(3):
             prompt = tuple(token + 100 * index for token in COUNTING)
             submit(engine, str(index), prompt, max_tokens=40, sampling=sampling)
         ledger = run(engine)
@@ -144,12 +143,12 @@ def test_variants_of_dflash_heads_keep_what_they_read(
     head = head_factory.dflash_head(tmp_path / "head.gguf", changed=VARIANTS[name])
     with use(Setting(EMBER, {"draft_path": str(head)}), n_slots=2, draft_depth=3) as engine:
         recorder = recorded(engine)
-        found = [(text, token, says_at_once(engine, recorder, text)) for text, token in tuple(recorder.seen)]
-    assert len(found) >= 30
+        found = [(text, token, says_at_once(engine, recorder, text)) for text, token in recorder.seen[::2]]
+    assert len(found) >= 15
     assert sum(token == at_once for _, token, at_once in found) >= 0.9 * len(found)
     both = [(token, usual[tuple(text)]) for text, token, _ in found if tuple(text) in usual]
     n_same = sum(one == other for one, other in both)
-    assert n_same >= 0.9 * len(both) > 20 if name == "turned" else n_same < len(both)
+    assert n_same >= 0.9 * len(both) > 10 if name == "turned" else n_same < len(both)
 
 
 def test_a_dflash_head_reads_what_the_target_makes_of_the_text(tmp_path: Path) -> None:

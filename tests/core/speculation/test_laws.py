@@ -52,7 +52,7 @@ Said = Callable[[str], dict[str, list[tuple[int, float]]]]
 DRAFTERS = ("draft model", *KINDS, "qwen35", "qwen3next")
 RANDOM = tuple(f"{name} random" for name in DRAFTERS[1:])
 OTHER_HYBRIDS = tuple(name for name in HYBRIDS if name not in DRAFTERS)
-EVERYBODY = (*DRAFTERS, *RANDOM, "perfect model", *OTHER_HYBRIDS, *(f"{name} random" for name in OTHER_HYBRIDS))
+EVERYBODY = (*DRAFTERS, *RANDOM, "perfect model", *OTHER_HYBRIDS)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,8 @@ def seeded(plain: Engine) -> Callable[[str], list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "depth"), [*((name, 4) for name in EVERYBODY), *((name, None) for name in (*DRAFTERS, "perfect model"))]
+    ("name", "depth"),
+    [*((name, 4) for name in EVERYBODY), *((name, None) for name in ("draft model", "mtp", "qwen3next"))],
 )
 def test_at_temperature_0_drafts_change_no_text_and_counts_add_up(
     setting: Find, said: Said, name: str, depth: int | None
@@ -165,7 +166,7 @@ def test_at_temperature_0_drafts_change_no_text_and_counts_add_up(
         assert (stats.accepted_at[0] > 0.2 * stats.drafted_at[0]) is not name.endswith(" random")
 
 
-@pytest.mark.parametrize("name", [*DRAFTERS, *RANDOM])
+@pytest.mark.parametrize("name", [*DRAFTERS, "mtp random", "qwen3next random"])
 def test_drafted_and_sampled_with_one_seed_the_text_is_the_same(
     setting: Find, seeded: Callable[[str], list[str]], name: str
 ) -> None:
@@ -178,8 +179,7 @@ def test_drafted_and_sampled_with_one_seed_the_text_is_the_same(
     assert same >= len(SEEDED) - 1, "only rounding at near-ties may change a seeded text"
 
 
-@pytest.mark.parametrize("name", DRAFTERS)
-@pytest.mark.parametrize("depth", [3, None])
+@pytest.mark.parametrize(("name", "depth"), [*((name, 3) for name in DRAFTERS), ("draft model", None)])
 def test_each_step_gives_a_token_beside_those_accepted(setting: Find, name: str, depth: int | None) -> None:
     """Also one that replays rows."""
     with use(setting(name), n_slots=1, draft_depth=depth) as engine:
@@ -207,15 +207,15 @@ def test_a_turn_without_drafts_leaves_the_next_one_drafted_and_right(setting: Fi
         for turn, speculates in enumerate((False, True, False, True, True)):
             if turn == 4:
                 engine.forget_texts()
-            tokens, ended = greedy(engine, max_tokens=40, speculates=speculates)
-            assert_same_up_to_a_near_tie(tokens, said(name)[FOX])
+            tokens, ended = greedy(engine, max_tokens=20, speculates=speculates)
+            assert_same_up_to_a_near_tie(tokens, said(name)[FOX][:20])
             assert (ended.receipt.n_drafted > 0) is speculates
 
 
 @pytest.mark.parametrize("name", DRAFTERS)
 def test_a_cancel_between_drafted_steps_leaves_the_cache_right(setting: Find, said: Said, name: str) -> None:
     with use(setting(name), n_slots=3, draft_depth=5) as engine:
-        cancel_between_steps(engine, PROMPTS, range(1, 8, 2), max_tokens=40, sampling=ENDLESS)
+        cancel_between_steps(engine, PROMPTS, (2, 5), max_tokens=40, sampling=ENDLESS)
         found, _ = greedy(engine, max_tokens=40)
     assert_same_up_to_a_near_tie(found, said(name)[FOX])
 
@@ -241,7 +241,7 @@ def test_short_prompts_beside_drafts_leave_the_state_right(setting: Find, said: 
 def test_drafts_give_way_when_the_cache_is_full(setting: Find, name: str) -> None:
     with use(setting(name), n_slots=6, n_ctx=256, n_cells=256, draft_depth=6) as engine:
         for index in range(6):
-            submit(engine, str(index), PROMPTS[index % 5], max_tokens=80)
+            submit(engine, str(index), PROMPTS[index % 5], max_tokens=50)
         ledger = run(engine)
     assert {ended.failure for ended in ledger.ended.values()} == {None}
 
@@ -258,9 +258,9 @@ def test_a_head_says_the_same_after_many_steps_as_when_it_reads_the_text_at_once
             for index, prompt in enumerate(PROMPTS):
                 submit(engine, f"{turn} {index}", prompt + " Then" * turn, max_tokens=14, sampling=ENDLESS)
             run(engine)
-        judged = recorder.seen[:: max(len(recorder.seen) // 40, 1)]
+        judged = recorder.seen[:: max(len(recorder.seen) // 20, 1)]
         agreed = [token == says_at_once(engine, recorder, text) for text, token in judged]
-    assert len(agreed) >= 30
+    assert len(agreed) >= 20
     assert sum(agreed) >= 0.9 * len(agreed), "only rounding at near-ties may change what a head says"
 
 

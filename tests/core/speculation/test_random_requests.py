@@ -129,7 +129,7 @@ def alone() -> Iterator[Callable[[str], Engine]]:
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(seed=st.integers(0, 1 << 32), depth=st.sampled_from([1, 4, 16]), n_slots=st.integers(2, 4))
 def test_a_request_says_what_it_says_alone(
     alone: Callable[[str], Engine], name: str, seed: int, depth: int, n_slots: int
