@@ -229,7 +229,7 @@ def as_lines(judgement: FitReport) -> list[list[str]]:
     elif judgement.fitting is not None:
         rows.append(["would fit", _plan_text(judgement.fitting)])
     if speed is not None:
-        behind = f"{rate(speed.full)} behind {speed.n_ctx:,} tokens"
+        behind = f"{rate(speed.full)} after {speed.n_ctx:,} tokens"
         rows.append(["predicted", f"{rate(speed.empty)} tokens/s at an empty context, {behind}"])
     elif judgement.lacks_speed:
         rows.append(["predicted", UNKNOWN_SPEED])
@@ -238,7 +238,7 @@ def as_lines(judgement: FitReport) -> list[list[str]]:
     if measured is not None:
         is_drafted = measured.rate > 1.05 * measured.plain_rate
         plain = f", {rate(measured.plain_rate)} without drafts" if is_drafted else ""
-        where = f"behind {measured.n_past:,} tokens (replies: {measured.n_runs})"
+        where = f"after {measured.n_past:,} tokens (replies: {measured.n_runs})"
         rows.append(["measured", f"{rate(measured.rate)} tokens/s{plain}, {where}"])
     return rows
 

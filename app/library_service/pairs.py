@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from app.environment.exit_codes import ExitCode
+from app.environment.paths import cache_folder
 from app.fit_reports.fit_reports import report_file
 from app.jobs.pair_test.pair_test import PairTest, PairTestResult, PartnerTrial
 from app.library.errors import LibraryError
@@ -17,6 +19,7 @@ from app.library_service.models import ModelService
 from app.library_service.outbox import Stop, steps_of
 from app.pairing.offers import DraftSearch, offers
 from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
+from core.machine.known_machine import known_runs
 from models.catalog.catalog import ModelEntry
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.formatting.sentence import Sentence, joined
@@ -60,7 +63,9 @@ class PairService:
         drafting = self._shelf.find(used.path) if used is not None and used.path is not None else None
         draft = drafting.facts if drafting is not None else None
         heads = uses_heads(found)
-        judged = report_file(entry.facts, entry.path, self._machine.now(), draft=draft, uses_heads=heads)
+        # Lists say what the last reply reached: what stands beside them is to say the same.
+        here = replace(self._machine.now(), runs=known_runs(cache_folder()))
+        judged = report_file(entry.facts, entry.path, here, draft=draft, uses_heads=heads)
         if used is None:
             return ModelFitReport(name, judged)
         # The gain that partners are ranked by, so that one pane does not give two answers.

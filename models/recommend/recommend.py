@@ -107,7 +107,7 @@ def _pace(one: QuantisationOption) -> str:
     if rate(full) == rate(empty):
         return Sentence("{empty:rate} tokens/s here", empty=empty)
     return Sentence(
-        "{empty:rate} tokens/s here, {full:rate} behind {n_ctx:,} tokens", empty=empty, full=full, n_ctx=speed.n_ctx
+        "{empty:rate} tokens/s here, {full:rate} after {n_ctx:,} tokens", empty=empty, full=full, n_ctx=speed.n_ctx
     )
 
 

@@ -32,7 +32,7 @@ def test_the_best_quality_that_is_quick_enough():
     assert found.sentence == "Q6_K, the best quality that fits well and is quick enough: 12 tokens/s here."
     judged = FitReport(FitVerdict.GREEN, "It fits.", speed=SpeedPrediction(18.4, 9.96, 8192))
     found = recommend([QuantisationOption("Q8_0", "Q8_0", 9, judged)])
-    assert found.sentence.endswith("18 tokens/s here, 10.0 behind 8,192 tokens.")
+    assert found.sentence.endswith("18 tokens/s here, 10.0 after 8,192 tokens.")
     assert recommend([one("F16", 16, 40), one("Q8_0", 9, 70)]).candidate.quantisation == "Q8_0"
     assert recommend([one("F16", 16, 40)]).candidate.quantisation == "F16"
     found = recommend([one("Q4_K_M", 5, None), one("Q6_K", 7, None)])

@@ -90,8 +90,9 @@ def test_gauges_and_bars_begin_where_lines_begin(qtbot) -> None:
 
 
 def test_the_words_of_a_gauge_are_read_in_their_own_direction(qtbot) -> None:
-    gauge = Gauge("What sets the speed", faces.bound(Snapshot()))
-    gauge.show_face(faces.bound(Snapshot()), is_idle=True)
+    face = faces.GaugeFace("–", "", n_segments=3, lead="limited by")
+    gauge = Gauge("What sets the speed", face)
+    gauge.show_face(face, is_idle=True)
     qtbot.addWidget(gauge)
     gauge.resize(300, gauge.sizeHint().height())
     usual, turned = (seen(gauge, way) for way in (Qt.LayoutDirection.LeftToRight, Qt.LayoutDirection.RightToLeft))

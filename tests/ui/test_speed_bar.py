@@ -77,12 +77,13 @@ class TestFaces:
         assert "Nothing runs" in idle.hint
         unknown = replace(WORKING, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)
         assert words(faces.bandwidth(unknown)) == "12.9 GB/s"
-        assert words(faces.bound(unknown)) == "limited by –"
+        assert words(faces.bound(unknown)) == "– limit"
         assert words(faces.drafts(replace(WORKING, n_drafted=0, n_accepted=0))) == "– drafts"
         assert words(faces.drafts(replace(WORKING, speedup=None))) == "78% drafts"
         idle = Snapshot(peak=15.3e9)
         assert words(faces.speed(idle, 76.8)) == "– tok/s"
-        assert words(faces.bound(idle)) == "limited by –"
+        assert words(faces.bound(idle)) == "– limit"
+        assert "not been measured" not in faces.bound(idle).hint, "at rest there is nothing to explain"
 
 
 class TestBar:

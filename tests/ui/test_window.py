@@ -21,6 +21,7 @@ from PySide6.QtCore import (
     QSettings,
     QSize,
     Qt,
+    QTimer,
 )
 from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
 from PySide6.QtWidgets import (
@@ -744,6 +745,44 @@ def test_a_model_of_another_server_needs_no_loading(qtbot, window: MainWindow, s
     assert server.loads == []
 
 
+def test_the_menu_of_models_opens_where_its_button_begins(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    picker = window.page.picker
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    picker.figure_of = lambda name: "fits  ·  9 tok/s"  # wider than the button
+    places: list[QRect] = []
+
+    def look() -> None:
+        places.append(picker.menu.geometry())
+        picker.menu.close()
+
+    picker.menu.aboutToShow.connect(lambda: QTimer.singleShot(0, picker, look))
+    picker.button.showMenu()
+    qtbot.waitUntil(lambda: bool(places))
+    assert places[0].width() > picker.button.width()
+    assert places[0].left() == picker.button.mapToGlobal(QPoint(0, 0)).x()
+
+
+def test_a_long_name_leaves_room_for_what_stands_behind_it_in_the_menu(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    long = "a-model-with-a-very-long-name-" * 6 + "Q4_K_M"
+    server.models.append({"id": long, "object": "model", "created": 0, "owned_by": "slipstream"})
+    window.watch.start()
+    picker = window.page.picker
+    qtbot.waitUntil(lambda: len(window.watch.models) == 3)
+    picker.figure_of = lambda name: "fits  ·  ≈ 412 tok/s"
+    picker.fill_menu()
+    name, figures = picker.menu.actions()[2].text().split("\t")
+    assert name.startswith("a-model")
+    assert name.endswith("Q4_K_M"), "names differ at their ends"
+    assert "…" in name
+    assert figures == "fits  ·  ≈ 412 tok/s"
+    assert picker.menu.sizeHint().width() < 800
+    picker.menu.actions()[2].trigger()
+    assert picker.shown_model == long
+
+
 def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     picker, banner = window.page.picker, window.page.server_banner
@@ -869,6 +908,17 @@ def test_what_an_empty_chat_offers_has_its_height_where_the_window_was_hidden_me
         for _ in range(6):
             qapp.processEvents()
         assert all(welcome.body.rect().contains(example.geometry()) for example in welcome.examples)
+
+
+def test_a_new_chat_begins_at_the_top_of_what_it_offers(qtbot, window: MainWindow) -> None:
+    window.resize(640, 400)
+    bar = window.page.welcome.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0)
+    bar.setValue(bar.maximum())
+    ask(qtbot, window, "Hi")
+    window.desk.new_chat()
+    qtbot.waitUntil(window.page.welcome.isVisible)
+    assert (bar.value(), bar.maximum() > 0) == (0, True)
 
 
 def test_large_text_leaves_room_for_one_side_beside_the_chat(qtbot, window: MainWindow) -> None:

@@ -423,7 +423,9 @@ class ChatPage(QWidget):
         """Why the model of this chat takes no images; "" where it does, or where nobody knows."""
         name = self.picker.shown_model
         can = next((model.can for model in self._watch.models if model.name == name), None)
-        return "" if can is None or "vision" in can else tr("{name} cannot see images.", name=name)
+        if can is None or "vision" in can:
+            return ""
+        return tr("{name} cannot see images: remove them to send the message.", name=name)
 
     def _offer_sight(self, button: QWidget) -> None:
         """Offer the models that see images, and to find one."""

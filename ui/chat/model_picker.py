@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
@@ -17,11 +17,13 @@ from ui.language import tr
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import against_reading
+from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip, on_button
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import add_choices, open_menu
 
+WIDEST = 420  # pixels of a name in the menu: what stands behind it is to be seen in a small window too
 LONG_MS = 700  # a load that is over sooner needs no button to end it
 TOY_NOTE = tr(
     "Ember is a tiny model that comes with Slipstream, a toy to try everything with.\n"
@@ -52,8 +54,7 @@ class ModelPicker(Dressed, QWidget):
         self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.button.setLayoutDirection(against_reading())
         self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.menu = QMenu(self.button)
-        self.menu.setLayoutDirection(QGuiApplication.layoutDirection())  # the button's is turned for its arrow
+        self.menu = _Menu(self.button)
         self.menu.aboutToShow.connect(self.fill_menu)
         self.menu.aboutToShow.connect(self.opened)
         self.button.setMenu(self.menu)
@@ -227,7 +228,8 @@ class ModelPicker(Dressed, QWidget):
         self._add_deeds()
 
     def _in_menu(self, model: ModelChoice) -> str:
-        words = on_button(tr("{name}   (toy)", name=model.name) if model.is_toy else model.name)
+        name = self.menu.fontMetrics().elidedText(one_line(model.name), Qt.TextElideMode.ElideMiddle, scaled(WIDEST))
+        words = on_button(tr("{name}   (toy)", name=name) if model.is_toy else name)
         figures = self.figure_of(model.name)
         return f"{words}\t{on_button(figures)}" if figures else words  # after a tab, in a column of its own
 
@@ -240,6 +242,22 @@ class ModelPicker(Dressed, QWidget):
             if self._state.phase == "ready" and name == self._state.model:
                 self.menu.addAction(tr("Unload this model"), lambda: self.unload_wanted.emit(name))
         self.menu.addAction(tr("Find more models…")).triggered.connect(self.find_wanted)
+
+
+class _Menu(QMenu):
+    """Opens where its button begins. Qt goes by the direction of the button, which is turned for its arrow."""
+
+    def __init__(self, button: QToolButton) -> None:
+        super().__init__(button)
+        self._button = button
+        self.setLayoutDirection(QGuiApplication.layoutDirection())
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Move there, as far as the screen has room."""
+        super().showEvent(event)
+        edge, screen = self._button.mapToGlobal(QPoint(0, 0)).x(), self.screen().availableGeometry()
+        left = edge + self._button.width() - self.width() if self.isRightToLeft() else edge
+        self.move(max(screen.left(), min(left, screen.right() + 1 - self.width())), self.y())
 
 
 def _facts(state: ServerState) -> str:

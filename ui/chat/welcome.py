@@ -125,6 +125,7 @@ class Welcome(Dressed, ScrollColumn):
         super().showEvent(event)
         self._column.invalidate()
         self._fit()
+        self.verticalScrollBar().setValue(0)  # a new chat begins at its top
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the examples in a readable column."""

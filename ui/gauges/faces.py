@@ -21,6 +21,7 @@ _WHY = {
     Bottleneck.UNKNOWN: tr("Not known: the bandwidth of the memory that holds the model has not been measured yet."),
 }
 IN_CACHE = tr("This model is so small that the processor's cache holds it, so memory hardly matters.")
+AT_REST = tr("Nothing runs. Figures come with the next reply.")
 _MOST_SEGMENTS = 16
 
 
@@ -78,14 +79,12 @@ def bound(snapshot: Snapshot) -> GaugeFace:
     # What the processor's cache holds is read as fast as it can compute.
     is_small = snapshot.is_in_cache and snapshot.bound in (Bottleneck.BANDWIDTH, Bottleneck.UNKNOWN)
     found = Bottleneck.COMPUTE if is_small else snapshot.bound
-    lit = (order.index(found),) if found in order and not snapshot.is_idle else ()
-    value = LIMITS.get(found, NOTHING) if not snapshot.is_idle else NOTHING
-    why = tr("Nothing runs or waits.") if snapshot.is_idle else IN_CACHE if is_small else _WHY[found]
-    hint = tr(
-        "What sets the speed: memory, computing or work between steps.\n{WHY}\nClick for more.",
-        WHY=why,
-    )
-    return GaugeFace(value, "", n_segments=len(order), lit=lit, hint=hint, lead=tr("limited by"))
+    why = AT_REST if snapshot.is_idle else IN_CACHE if is_small else _WHY[found]
+    hint = tr("What sets the speed: memory, computing or work between steps.\n{WHY}\nClick for more.", WHY=why)
+    if snapshot.is_idle or found not in order:
+        return GaugeFace(NOTHING, tr("limit"), n_segments=len(order), hint=hint)
+    lit = (order.index(found),)
+    return GaugeFace(LIMITS[found], "", n_segments=len(order), lit=lit, hint=hint, lead=tr("limited by"))
 
 
 def drafts(snapshot: Snapshot, is_last: bool = False) -> GaugeFace:

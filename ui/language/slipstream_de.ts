@@ -409,6 +409,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
+      <source>{name} cannot see images: remove them to send the message.</source>
+      <translation>{name} kann keine Bilder sehen: Entferne sie, um die Nachricht zu senden.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
       <source>Open this link in your browser?</source>
       <translation>Diesen Link im Browser öffnen?</translation>
     </message>
@@ -436,11 +441,6 @@
       <location filename="../../ui/chat/chat_page.py" />
       <source>Loading of the model</source>
       <translation>Laden des Modells</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>{name} cannot see images.</source>
-      <translation>{name} kann keine Bilder sehen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -1294,8 +1294,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>A smaller quantisation or model: each token then reads less.</source>
-      <translation>Eine kleinere Quantisierung oder ein kleineres Modell: Jedes Token liest dann weniger.</translation>
+      <source>A smaller quantisation or model: each token then takes less work.</source>
+      <translation>Eine kleinere Quantisierung oder ein kleineres Modell: Jedes Token macht dann weniger Arbeit.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1349,16 +1349,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Drafts were tried and gained nothing yet. Memory was no limit here, or was not measured yet.</source>
-      <translation>Entwürfe wurden versucht und brachten noch nichts. Der Speicher war hier nicht die Grenze, oder er wurde noch nicht gemessen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Each token was computed in a step of its own. Memory was no limit here, or was not measured yet.</source>
-      <translation>Jedes Token wurde in einem eigenen Schritt berechnet. Der Speicher war keine Grenze, oder er ist noch nicht gemessen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.</source>
       <translation>Begrenzt vom Speichertempo: Jedes Token liest die Gewichte, mit {peak_share:.0%} des gemessenen Höchstwerts.</translation>
     </message>
@@ -1384,8 +1374,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Fewer programs and requests at the same time. Then a smaller model: it has less to compute. On a GPU a draft model may help as well.</source>
-      <translation>Weniger Programme und Anfragen zugleich. Dann ein kleineres Modell: Es hat weniger zu rechnen. Auf einer GPU kann auch ein Entwurfsmodell helfen.</translation>
+      <source>Fewer programs and requests at the same time. Then a smaller model: it has less to compute.</source>
+      <translation>Weniger Programme und Anfragen zugleich. Dann ein kleineres Modell: Es hat weniger zu rechnen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1464,6 +1454,21 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts did not make it faster.</source>
+      <translation>Entwürfe machten es nicht schneller.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Each token was computed in a step of its own.</source>
+      <translation>Jedes Token wurde in einem eigenen Schritt berechnet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Memory was no limit here, or was not measured yet.</source>
+      <translation>Der Speicher war hier keine Grenze oder wurde noch nicht gemessen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
       <source>{kv_type} cache</source>
       <translation>{kv_type}-Cache</translation>
     </message>
@@ -1506,6 +1511,11 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>{tokens} in {ms}</source>
       <translation>{tokens} in {ms}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>On a GPU a draft model may help as well.</source>
+      <translation>Auf einer GPU kann auch ein Entwurfsmodell helfen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -2905,6 +2915,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
+      <source>Nothing runs. Figures come with the next reply.</source>
+      <translation>Nichts läuft. Zahlen kommen mit der nächsten Antwort.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
       <source>memory speed</source>
       <translation>Speichertempo</translation>
     </message>
@@ -3040,6 +3055,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/gauges/faces.py" />
       <source>active</source>
       <translation>aktiv</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>limit</source>
+      <translation>Grenze</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -3843,7 +3863,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>{rate}{without}, behind {n_past} tokens</source>
+      <source>{rate}{without}, after {n_past} tokens</source>
       <translation>{rate}{without}, nach {n_past} Token</translation>
     </message>
     <message>
@@ -3953,8 +3973,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>not yet: it is when you chat with it</source>
-      <translation>noch nicht: das geschieht, wenn du damit chattest</translation>
+      <source>not yet: chat with it once</source>
+      <translation>noch nicht: chatte einmal damit</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -4118,7 +4138,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>{full} behind {n_ctx} tokens</source>
+      <source>{full} after {n_ctx} tokens</source>
       <translation>{full} nach {n_ctx} Token</translation>
     </message>
     <message>
@@ -4648,6 +4668,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
+      <source>Use this model</source>
+      <translation>Dieses Modell verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
       <source>for images, beside a model</source>
       <translation>für Bilder, neben einem Modell</translation>
     </message>
@@ -4753,11 +4778,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
-      <source>Downloaded</source>
-      <translation>Heruntergeladen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/repository_pane.py" />
       <source>With its draft ({n_bytes}), about {gain:.1f}× as fast</source>
       <translation>Mit dem Entwurf ({n_bytes}) etwa {gain:.1f}× so schnell</translation>
     </message>
@@ -4765,6 +4785,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/repository_pane.py" />
       <source>Download  {what}  ({n_bytes})</source>
       <translation>Herunterladen  {what}  ({n_bytes})</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Downloaded</source>
+      <translation>Heruntergeladen</translation>
     </message>
     <message>
       <location filename="../../ui/library/settings/setting_row.py" />
@@ -5615,13 +5640,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/snippets.py" />
-      <source>A script; pip install openai</source>
-      <translation>Ein Skript; pip install openai</translation>
+      <source>A script, with this package: pip install openai</source>
+      <translation>Ein Skript, mit diesem Paket: pip install openai</translation>
     </message>
     <message>
       <location filename="../../ui/server/snippets.py" />
-      <source>A script; pip install anthropic</source>
-      <translation>Ein Skript; pip install anthropic</translation>
+      <source>A script, with this package: pip install anthropic</source>
+      <translation>Ein Skript, mit diesem Paket: pip install anthropic</translation>
     </message>
     <message>
       <location filename="../../ui/server/snippets.py" />
@@ -6225,7 +6250,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>limited by arithmetic</source>
+      <source>limited by computing</source>
       <translation>begrenzt vom Rechnen</translation>
     </message>
     <message>
@@ -6330,11 +6355,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>Nothing runs. Figures come with the next reply.</source>
-      <translation>Nichts läuft. Zahlen kommen mit der nächsten Antwort.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
       <source>Nothing was decided yet.</source>
       <translation>Noch wurde nichts entschieden.</translation>
     </message>
@@ -6405,6 +6425,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
+      <source>Processor</source>
+      <translation>Prozessor</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
       <source>Memory read</source>
       <translation>Gelesener Speicher</translation>
     </message>
@@ -6470,13 +6495,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>Nothing that is known here.</source>
-      <translation>Nichts, was hier bekannt ist.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>Processor</source>
-      <translation>Prozessor</translation>
+      <source>Nothing that Slipstream knows of.</source>
+      <translation>Nichts, wovon Slipstream weiß.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
@@ -9790,8 +9810,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
-      <source>{empty:rate} tokens/s here, {full:rate} behind {n_ctx:,} tokens</source>
-      <translation>{empty:rate} Token/s hier, {full:rate} nach {n_ctx:,} Token</translation>
+      <source>{empty:rate} tokens/s here, {full:rate} after {n_ctx:,} tokens</source>
+      <translation>hier {empty:rate} Token/s, {full:rate} nach {n_ctx:,} Token</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />

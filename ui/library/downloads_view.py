@@ -12,7 +12,7 @@ from models.library import requests as ask
 from models.library.values import Download, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
-from ui.library.labels import download_line, share, size_of
+from ui.library.labels import download_line, has_bar, share, size_of
 from ui.library.quantise_rows import QuantiseRows
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
@@ -60,7 +60,8 @@ class DownloadRow(QFrame):
         self.show_download(download)
 
     def _lay_out(self) -> None:
-        head = fill(QHBoxLayout(), (self.title, 1), self.up, self.down, self.toggle, self.cancel, self.use, spacing=0)
+        use = fill(QHBoxLayout(), self.use, margins=(0, 0, Space.S, 0))  # it ends where the bar does, as icons seem to
+        head = fill(QHBoxLayout(), (self.title, 1), self.up, self.down, self.toggle, self.cancel, use, spacing=0)
         column = fill(QVBoxLayout(self), head, spacing=Space.XS + 2, margins=(Space.L, Space.S, Space.S, Space.M))
         inner = fill(QVBoxLayout(), self.bar, self.line, self.problem, spacing=Space.XS + 2, margins=(0, 0, Space.S, 0))
         column.addLayout(inner)
@@ -82,7 +83,7 @@ class DownloadRow(QFrame):
         self.problem.setText(download.trouble.sentence if download.trouble is not None else "")
         self.problem.setVisible(download.trouble is not None)
         is_over = download.phase is DownloadPhase.DONE
-        self.bar.setVisible(not is_over)
+        self.bar.setVisible(has_bar(download))
         now = QApplication.focusWidget()
         had_keyboard = now is not None and self.isAncestorOf(now)
         self.use.setVisible(bool(download.model_file))

@@ -55,6 +55,7 @@ class FindView(Dressed, QWidget):
     """Searches, shows a repository, and asks for downloads."""
 
     downloads_wanted = Signal()
+    use_wanted = Signal(str)  # the file of a model that has arrived
     settings_wanted = Signal()
 
     def __init__(self, link: LibraryLink) -> None:
@@ -120,6 +121,7 @@ class FindView(Dressed, QWidget):
         self.pane.draft_wanted.connect(self._find_draft)
         self.pane.pull_wanted.connect(self._pull)
         self.pane.downloads_wanted.connect(self.downloads_wanted)
+        self.pane.use_wanted.connect(self.use_wanted)
         self.pane.login_wanted.connect(self.settings_wanted)
         self.pane.again_wanted.connect(self._ask_again)
         self._link.downloads_changed.connect(self.pane.show_downloads)

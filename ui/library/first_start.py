@@ -31,7 +31,7 @@ from models.library.values import (
 )
 from ui.client.library_link import LibraryLink
 from ui.language import of_data, tr
-from ui.library.labels import about, dotted, download_line, place_line, share, size_of
+from ui.library.labels import about, dotted, download_line, has_bar, place_line, share, size_of
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
@@ -82,7 +82,7 @@ class FirstStart(QFrame):
         self._lay_out()
         for offer in self.offers:
             offer.wanted.connect(self._on_wanted)
-            offer.again_wanted.connect(lambda number: link.ask(ask.ResumeDownload(number)))
+            offer.again_wanted.connect(lambda number, offer=offer: self._on_again(offer, number))
             offer.cancel_wanted.connect(self._on_cancel)
         self.others.button.clicked.connect(self._use_others)
         self.file.clicked.connect(self._choose_file)
@@ -212,6 +212,10 @@ class FirstStart(QFrame):
             if offer.key == self._awaited:
                 offer.show_problem(_sentence_of(trouble))
 
+    def _on_again(self, offer: OfferedModel, number: int) -> None:
+        self._awaited = offer.key
+        self._link.ask(ask.ResumeDownload(number))
+
     def _on_cancel(self, number: int) -> None:
         self._awaited = None
         self._link.ask(ask.CancelDownload(number))
@@ -222,8 +226,9 @@ class FirstStart(QFrame):
             if offer.key is not None:
                 offer.show_download(newest.get(offer.key))
         awaited = newest.get(self._awaited) if self._awaited is not None else None
-        if awaited is not None and awaited.phase is DownloadPhase.DONE:
+        if awaited is not None and awaited.phase in (DownloadPhase.DONE, DownloadPhase.FAILED):
             self._awaited = None
+        if awaited is not None and awaited.phase is DownloadPhase.DONE:
             self.use_wanted.emit(awaited.model_file)
 
 
@@ -291,7 +296,7 @@ class OfferedModel(QFrame):
         """Show how its download goes; None where there is none."""
         was, self._download = self._download, download
         is_running = download is not None and download.phase is not DownloadPhase.DONE
-        self.bar.setVisible(is_running)
+        self.bar.setVisible(download is not None and has_bar(download))
         self.state.setVisible(download is not None)
         if download is None:
             if was is not None:

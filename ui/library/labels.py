@@ -130,7 +130,7 @@ def machine_facts(judged: ModelFitReport) -> Facts:
         facts.append(
             (
                 tr("At full context"),
-                tr("{full} behind {n_ctx} tokens", full=speed(predicted.full), n_ctx=count(predicted.n_ctx)),
+                tr("{full} after {n_ctx} tokens", full=speed(predicted.full), n_ctx=count(predicted.n_ctx)),
             )
         )
         if judged.gain is not None:
@@ -147,14 +147,14 @@ def machine_facts(judged: ModelFitReport) -> Facts:
 
 def _measured(found: MeasuredSpeed | None) -> str:
     if found is None:
-        return tr("not yet: it is when you chat with it")
+        return tr("not yet: chat with it once")
     without = (
         tr(", {plain_rate} without drafts", plain_rate=speed(found.plain_rate))
         if found.rate > 1.05 * found.plain_rate > 0
         else ""
     )
     return tr(
-        "{rate}{without}, behind {n_past} tokens", rate=speed(found.rate), without=without, n_past=count(found.n_past)
+        "{rate}{without}, after {n_past} tokens", rate=speed(found.rate), without=without, n_past=count(found.n_past)
     )
 
 
@@ -216,7 +216,7 @@ def judged_facts(judged: RemoteFitReport) -> Facts:
         (tr("Read per token"), size_of(header.bytes_per_token)),
         (tr("Cache per token"), size_of(header.kv_bytes_per_token)),
         (tr("Memory"), FITS[judged.fit.verdict][0]),
-        (tr("Expected speed"), speed(predicted.empty) if predicted is not None else ""),
+        (tr("Expected speed"), speed(predicted.empty) if predicted is not None else tr("not known yet")),
     ]
     if predicted is not None:
         facts.append((tr("At {n_ctx} tokens", n_ctx=count(predicted.n_ctx)), speed(predicted.full)))
@@ -284,6 +284,11 @@ def download_line(download: Download) -> str:
     pace = f"{size_of(progress.bytes_per_second)}/s" if is_coming else ""
     left = tr("{duration} left", duration=figures.duration(progress.eta)) if progress.eta is not None and pace else ""
     return dotted(phase, there, pace, left)
+
+
+def has_bar(download: Download) -> bool:
+    """Whether a bar shows how far a download is: not of one that failed before anything came."""
+    return download.phase is not DownloadPhase.DONE and (download.trouble is None or share(download.progress) > 0)
 
 
 def share(progress: DownloadProgress | QuantiseProgress) -> float:

@@ -58,6 +58,7 @@ class LibraryPage(TabPage):
         view = FindView(self._link)
         view.downloads_wanted.connect(partial(self.show_tab, DOWNLOADS))
         view.settings_wanted.connect(self.show_settings)
+        view.use_wanted.connect(self.file_chosen)
         return self.placed(FIND, view)
 
     @cached_property

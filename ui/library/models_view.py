@@ -277,10 +277,13 @@ class ModelsView(QWidget):
         self.panes.show_details(row is not None)
         if row is None:
             return
-        is_other = self.details.row is None or _file(self.details.row) != _file(row)
+        before = self.details.row
+        is_other = before is None or _file(before) != _file(row)
         self.details.show_row(row, row.name == self._used)
         if is_other:
             self.details.look()
+        elif before is not None and before.measured_rate != row.measured_rate:
+            self.details.machine.look()
 
     def _remove(self, name: str) -> None:
         self._link.ask(ask.RemoveModel(name), lambda done: self.removed.emit(name), self.details.show_trouble)

@@ -13,10 +13,11 @@ from models.library.values import Choosing, DraftOffers, ModelRow, OfferRow, Pai
 from ui.client.library_link import LibraryLink
 from ui.language import tr
 from ui.library.labels import dotted, offer_line, partner_gain, size_of
-from ui.theme.layouts import STRETCH, fill
+from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.note_card import CALM, NoteCard
 from ui.widgets.page_layout import ThinProgressBar, add_choices, announce, plain_label, style_as
 
@@ -73,7 +74,9 @@ class PartnersCard(QWidget):
         self._lay_out(title)
 
     def _lay_out(self, title: QLabel) -> None:
-        buttons = fill(QHBoxLayout(), self.choice, self.test, STRETCH, spacing=Space.S)
+        buttons = FlowLayout(spacing=Space.S)
+        for button in (self.choice, self.test):
+            buttons.addWidget(button)
         self.offers.setSpacing(Space.XS)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -123,7 +126,8 @@ class PartnersCard(QWidget):
         usable = [partner for partner in found.partners if partner.problem is None]
         self.why.setText(one_line(" ".join((*found.notices, found.why))))
         self.facts.show_facts([(partner.name, _partner_line(partner)) for partner in usable])
-        self.facts.setVisible(bool(usable))
+        is_said = [partner.name in found.why and partner_gain(partner) in found.why for partner in usable]
+        self.facts.setVisible(not all(is_said))  # the sentence alone says as much of a single one
         self._show_refused([partner for partner in found.partners if partner.problem is not None])
         self._show_choice(found, usable)
         n_tested = min(len(usable), MOST_TESTED)

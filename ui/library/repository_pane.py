@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 from PySide6.QtCore import Qt, QUrl, Signal
@@ -15,6 +16,7 @@ from models.formatting.safe_text import one_line
 from models.hub.repository import Access, FileRole, HubModel, Repository
 from models.library.values import Download, DraftOffer, OfferRow, Recommended, RemoteFitReport, Trouble, TroubleKind
 from ui.language import tr
+from ui.library.downloads_view import UNMEANT_SECONDS
 from ui.library.labels import FITS, dotted, judged_facts, offer_line, size_of
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
@@ -27,6 +29,7 @@ from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 
 USUAL = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q8_0")  # chosen first where nothing better is known
+USE = tr("Use this model")
 SIDE_ROLES = {
     FileRole.PROJECTOR: tr("for images, beside a model"),
     FileRole.DRAFT: tr("drafts for a model"),
@@ -42,6 +45,7 @@ class RepositoryPane(QWidget):
     draft_wanted = Signal(str, str)  # what drafts for this file of a repository
     pull_wanted = Signal(str, str)
     downloads_wanted = Signal()
+    use_wanted = Signal(str)  # the file of a model that has arrived
     login_wanted = Signal()
     again_wanted = Signal()
 
@@ -53,6 +57,7 @@ class RepositoryPane(QWidget):
         self._drafts: dict[str, DraftOffer | None] = {}  # None: it was asked for
         self._recommended, self._first_key, self._waits = "", "", False
         self._downloads: tuple[Download, ...] = ()
+        self._offered_use = 0.0  # when that took the place of another button
         self._address = ""
         self.title, self.line = plain_label(tone="title"), plain_label(tone="caption")
         self.note, self.recommendation = plain_label(tone=""), plain_label(tone="")
@@ -308,7 +313,7 @@ class RepositoryPane(QWidget):
         return None if (offer.repo_id, offer.wanted) in on_its_way else offer
 
     def _show_button(self, model: HubModel) -> None:
-        going = self._download_of(model)
+        going, before = self._download_of(model), self.download.text()
         if going is None:
             offer = self._offer_for(model) if self.draft.isChecked() else None
             what = model.quantisation or model.name
@@ -318,9 +323,12 @@ class RepositoryPane(QWidget):
             self.download.setText(on_button(tr("Download  {what}  ({n_bytes})", what=what, n_bytes=size_of(n_bytes))))
             self.download.setEnabled(not model.missing)
         else:
-            words = tr("Downloaded") if going.phase is DownloadPhase.DONE else tr("Show in downloads")
+            is_there = going.phase is DownloadPhase.DONE
+            words = USE if going.model_file else tr("Downloaded") if is_there else tr("Show in downloads")
             self.download.setText(words)
             self.download.setEnabled(True)
+        if self.download.text() == USE != before:
+            self._offered_use = time.monotonic()
 
     def _download_of(self, model: HubModel) -> Download | None:
         if self.repository is None:
@@ -337,7 +345,12 @@ class RepositoryPane(QWidget):
         model = self._chosen()
         if model is None or self.repository is None:
             return
-        if self._download_of(model) is not None:
+        going = self._download_of(model)
+        if going is not None and going.model_file:
+            if time.monotonic() - self._offered_use > UNMEANT_SECONDS:
+                self.use_wanted.emit(going.model_file)
+            return
+        if going is not None:
             self.downloads_wanted.emit()
             return
         offer = self._offer_for(model) if self.draft.isChecked() else None

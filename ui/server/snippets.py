@@ -35,8 +35,8 @@ class Snippet:
 def snippets(to: Address) -> tuple[Snippet, ...]:
     """Return what to copy for each client."""
     return (
-        Snippet("Python: openai", tr("A script; pip install openai"), _openai(to)),
-        Snippet("Python: anthropic", tr("A script; pip install anthropic"), _anthropic(to)),
+        Snippet("Python: openai", tr("A script, with this package: pip install openai"), _openai(to)),
+        Snippet("Python: anthropic", tr("A script, with this package: pip install anthropic"), _anthropic(to)),
         Snippet(
             "VS Code",
             tr(

@@ -10,7 +10,7 @@ from ui.language import tr
 
 LIMITS = {
     Bottleneck.BANDWIDTH: tr("limited by memory speed"),
-    Bottleneck.COMPUTE: tr("limited by arithmetic"),
+    Bottleneck.COMPUTE: tr("limited by computing"),
     Bottleneck.OVERHEAD: tr("limited by work between steps"),
     Bottleneck.UNKNOWN: tr("the limit is not known yet"),
 }

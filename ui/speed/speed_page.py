@@ -311,7 +311,7 @@ class SpeedPage(Dressed, PageColumn):
         for one in helps:
             self._add_help(one)
         if not helps:
-            words = tr("Nothing that is known here.") if self._fit is not None else tr("Asking…")
+            words = tr("Nothing that Slipstream knows of.") if self._fit is not None else tr("Asking…")
             self._add_row(plain_label(words if self._model else tr("Load a model first.")))
         self.estimate.setVisible(any(one.gain is not None for one in helps))
 
@@ -349,8 +349,12 @@ class SpeedPage(Dressed, PageColumn):
 
 
 def load_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what the machine is busy with; what cannot be read is left out."""
-    facts = [(tr("Processor"), tr("{cpu:.0%} busy", cpu=float(found["cpu"])))] if found.get("cpu") is not None else []
+    """Return what the machine is busy with; what cannot be read is left out.
+
+    How busy the processor is takes two looks: its line is there from the first, so that nothing moves with the second.
+    """
+    cpu = found.get("cpu")
+    facts = [(tr("Processor"), tr("{cpu:.0%} busy", cpu=float(cpu)) if cpu is not None else DASH)]
     if found.get("watts") is not None:
         facts.append((tr("Power"), tr("{watts:.0f} W, the processor", watts=float(found["watts"]))))
     for gpu in found.get("gpus") or ():

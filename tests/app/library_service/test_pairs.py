@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from core.machine.known_machine import runs_key
 from models.catalog.catalog import STARTER_FOLDER
+from models.estimate.speed.runs import ModelRun, add_runs
+from models.facts.model_facts import read_model
 from models.formatting.figures import rate
 from models.formatting.json_values import value_of
 from models.library import requests as ask
@@ -43,6 +46,18 @@ def test_rows_come_first_and_are_judged_behind_the_list_but_broken_ones_never(
     assert again["broken"].problem is not None
 
 
+def test_what_a_model_reached_is_the_same_in_the_list_and_beside_it(
+    library: LibraryClient, models_folder: Path
+) -> None:
+    assert library.get(ask.GetModelFit(DRAFT)).fit.measured is None
+    run = ModelRun(DRAFT, read_model(SMALL).weight_bytes, "", "", {"CPU: layer": 1.0}, 0.01, 98.7, 9, 64, 0, 0, 1.0)
+    add_runs(models_folder.parents[1] / "cache", runs_key(), [run])
+    assert rows(library)[DRAFT].measured_rate == 98.7
+    found = library.get(ask.GetModelFit(DRAFT)).fit.measured
+    assert found is not None
+    assert found.rate == 98.7
+
+
 def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_shows(
     library: LibraryClient, hub: HubServer, models_folder: Path
 ) -> None:
@@ -55,7 +70,7 @@ def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_show
     card = library.get(ask.GetRemoteFit(REPO, "fox-Q8_0.gguf"))
     speed = card.fit.speed
     empty, full = rate(speed.empty), rate(speed.full)
-    speeds = f"{empty} tokens/s here, {full} behind {speed.n_ctx:,} tokens."
+    speeds = f"{empty} tokens/s here, {full} after {speed.n_ctx:,} tokens."
     assert found.sentence == f"Q8_0, the best quality that fits well and is quick enough: {speeds}"
     hub.repos[REPO].files["fox-Q8_0.gguf"] = SMALL.read_bytes()[:200_000]
     library.get(ask.ShowRepository(REPO))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ui.chat.messages.receipts import failure_of, phases, receipt, receipt_facts, what_would_help, why_this_fast
@@ -79,3 +81,11 @@ def test_a_sentence_says_why_and_one_what_would_help(figures: dict[str, float], 
     timings = Timings.from_object(usual | figures)
     assert why in why_this_fast(timings)
     assert what_would_help(timings).startswith(helps)
+
+
+def test_drafts_are_not_advised_where_they_were_used() -> None:
+    plain = Timings(prefill_tokens=50, decode_ms=300.0, decode_tokens=100, peak_share=0.2)
+    assert "a draft model may help" in what_would_help(plain)
+    drafted = replace(plain, drafted_tokens=80, accepted_tokens=60, speedup=1.0)
+    assert "a draft model may help" not in what_would_help(drafted)
+    assert why_this_fast(replace(drafted, peak_share=None)).startswith("Drafts did not make it faster.")

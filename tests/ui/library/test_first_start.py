@@ -127,6 +127,8 @@ def test_a_download_that_fails_says_why_and_is_tried_again(qtbot, card: FirstSta
     offer.button.click()
     qtbot.waitUntil(lambda: offer.button.text() == "Try again")
     assert offer.state.text()
+    assert not offer.bar.isVisible(), "nothing has come of it"
+    assert not card.is_busy, "who has another model by now needs the card no more"
     hub.heal()
     with qtbot.waitSignal(card.use_wanted):
         offer.button.click()

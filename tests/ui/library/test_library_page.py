@@ -26,6 +26,7 @@ from ui.client.api import Api
 from ui.library import downloads_view
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
+from ui.library.repository_pane import USE
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.tokens import LIGHT
 from ui.window.main_window import MainWindow
@@ -165,10 +166,25 @@ def test_a_model_that_was_removed_can_be_downloaded_again(qtbot, page: LibraryPa
     qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf")
     for _ in range(2):
         pane.download.click()
-        qtbot.waitUntil(lambda: pane.download.text() == "Downloaded")
+        qtbot.waitUntil(lambda: pane.download.text() == USE)
         next(models_folder.rglob("fox-Q8_0.gguf")).unlink()
         page.models.look()
         qtbot.waitUntil(lambda: pane.download.text().startswith("Download  "))
+
+
+def test_long_words_on_buttons_do_not_make_the_details_wider_than_their_place(
+    qtbot, page: LibraryPage, window: MainWindow
+) -> None:
+    window.resize(1280, 800)
+    window.resize_text(150)
+    listed(qtbot, page, "ember-q8_0")
+    page.models.list.choose("ember-q8_0")
+    details = page.models.details
+    qtbot.waitUntil(details.machine.facts.isVisible)
+    details.smaller.setText("Make a copy of it that is smaller")
+    details.settings.setText("All of its settings")
+    qtbot.waitUntil(lambda: details.smaller.geometry().top() > details.settings.geometry().bottom())
+    assert details.body.width() <= details.viewport().width()
 
 
 def test_a_line_divides_the_list_from_the_details_where_both_are_seen(
@@ -388,12 +404,11 @@ def test_a_repository_is_judged_downloaded_and_used(
     qtbot.waitUntil(pane.facts.isVisible)
     assert pane.facts.facts["Parameters"] == "1.6M"
     expected, full = (pane.facts.facts[label] for label in ("Expected speed", "At 1,024 tokens"))
-    speeds = f"{expected.replace('tok/s', 'tokens/s')} here, {full.replace(' tok/s', '')} behind 1,024 tokens."
+    speeds = f"{expected.replace('tok/s', 'tokens/s')} here, {full.replace(' tok/s', '')} after 1,024 tokens."
     assert pane.recommendation.text().endswith(speeds)
     pane.download.click()
-    qtbot.waitUntil(lambda: pane.download.text() == "Downloaded")
-    pane.download.click()
-    assert page.downloads.isVisible()
+    qtbot.waitUntil(lambda: pane.download.text() == USE)
+    page.show_tab(DOWNLOADS)
     (row,) = page.downloads.rows.values()
     assert "Downloaded and verified" in row.line.text()
     with qtbot.waitSignal(page.file_chosen) as chosen:
@@ -407,6 +422,21 @@ def test_a_repository_is_judged_downloaded_and_used(
     assert page.models.details.facts.facts["Verified"].startswith("yes")
     page.downloads.clear.click()
     qtbot.waitUntil(lambda: page.downloads.rows == {})
+
+
+def test_what_has_arrived_is_used_with_the_button_that_fetched_it(
+    qtbot, page: LibraryPage, models_folder: Path
+) -> None:
+    opened(qtbot, page)
+    pane, used = page.finder.pane, list[str]()
+    page.file_chosen.connect(used.append)
+    qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf")
+    pane.download.click()
+    qtbot.waitUntil(lambda: pane.download.text() == USE)
+    pane.download.click()
+    assert not used, "a double click on what was there before does not load a model"
+    qtbot.waitUntil(lambda: pane.download.click() or bool(used))
+    assert used == [str(models_folder / REPO / "fox-Q8_0.gguf")]
 
 
 def test_a_download_is_paused_resumed_and_cancelled(qtbot, page: LibraryPage, hub: HubServer) -> None:

@@ -17,7 +17,7 @@ from ui.speed.history import SECONDS, History
 from ui.speed.measuring_card import PAIR, STOPPED, VERIFY, gains
 from ui.speed.plots import LinePlot, figures
 from ui.speed.sentences import decision, helps, limit
-from ui.speed.speed_page import DASH
+from ui.speed.speed_page import DASH, load_facts
 from ui.theme.colours import use_colours
 from ui.theme.tokens import DARK, mixed
 from ui.widgets.elided_label import ElidedLabel
@@ -154,6 +154,11 @@ def test_what_a_gpu_does_not_tell_is_not_known() -> None:
         Gpu("NVIDIA H200", 0.37, 2**30, 143_771 * 2**20, 301.5),
         Gpu("Tesla", None, 10 * 2**20, 20 * 2**20, None),
     ]
+
+
+def test_the_line_of_the_processor_is_there_before_its_figure() -> None:
+    assert load_facts({"cpu": None}) == [("Processor", DASH)]
+    assert load_facts({"cpu": 0.25}) == [("Processor", "25% busy")]
 
 
 def ask_machine(api: Api, found: list[dict]) -> dict:

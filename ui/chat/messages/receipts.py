@@ -132,12 +132,15 @@ def why_this_fast(timings: Timings) -> str:
             "Drafts were right often enough that each step wrote {each:.1f} tokens, and the model checked them all.",
             each=each,
         )
-    if timings.peak_share is None and timings.accepted_tokens:
-        if timings.speedup is None:
-            return tr("Drafts let each step write {each:.1f} tokens. What that gained is not known yet.", each=each)
-        return tr("Drafts were tried and gained nothing yet. Memory was no limit here, or was not measured yet.")
+    if timings.peak_share is None and timings.accepted_tokens and timings.speedup is None:
+        return tr("Drafts let each step write {each:.1f} tokens. What that gained is not known yet.", each=each)
     if timings.peak_share is None:
-        return tr("Each token was computed in a step of its own. Memory was no limit here, or was not measured yet.")
+        steps = (
+            tr("Drafts did not make it faster.")
+            if timings.drafted_tokens
+            else tr("Each token was computed in a step of its own.")
+        )
+        return steps + " " + tr("Memory was no limit here, or was not measured yet.")
     if timings.peak_share >= LIMITED:
         return tr(
             "Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.",
@@ -163,13 +166,9 @@ def what_would_help(timings: Timings) -> str:
     if timings.drafted_tokens and timings.accepted_tokens < _AGREES * timings.drafted_tokens:
         return tr("A draft model that agrees more often with this one, or a lower temperature.")
     if timings.peak_share is not None and timings.peak_share < LIMITED:
-        return tr(
-            "Fewer programs and requests at the same time. Then a smaller model: it has less to compute. On a GPU "
-            "a draft model may help as well."
-        )
-    if timings.peak_share is None:
-        return tr("A smaller model or quantisation: there is less to compute and to read.")
-    return tr("A smaller quantisation or model: each token then reads less.")
+        less = tr("Fewer programs and requests at the same time. Then a smaller model: it has less to compute.")
+        return less if timings.drafted_tokens else less + " " + tr("On a GPU a draft model may help as well.")
+    return tr("A smaller quantisation or model: each token then takes less work.")
 
 
 _SPEEDS = {speed: CHOICE_OF[speed].name for speed in (Speed.FAST, Speed.BATCH)}
