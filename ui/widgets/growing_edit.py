@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent, QTextBlockFormat, QTextFormat
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence, QResizeEvent, QTextBlockFormat, QTextFormat
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy
 
 from ui.theme.text_size import scaled
@@ -56,11 +56,23 @@ class GrowingEdit(QPlainTextEdit):
         self.textChanged.connect(self._align)
         self._align()
         self._fit()
+        self.document().clearUndoRedoStacks()  # its format is nothing that a user did
 
     def set_max_lines(self, max_lines: int) -> None:
         """Grow to another number of lines at most."""
         self._max_lines = max(1, max_lines)
         self._fit()
+
+    def event(self, event: QEvent) -> bool:
+        """Leave Ctrl+Z to the window where nothing is to be undone here: it brings a deleted chat back."""
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.matches(QKeySequence.StandardKey.Undo)
+            and not self.document().isUndoAvailable()
+        ):
+            return False
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter sends; with Shift it starts a new line."""

@@ -21,7 +21,7 @@ class Watcher(QObject):
         super().__init__()
         self.n_events = Counter[QEvent.Type]()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
         self.n_events[event.type()] += 1
         return False
 
