@@ -47,7 +47,7 @@ class LibraryPage(TabPage):
         view.set_used(self._watch.state.model)
         self._watch.state_changed.connect(lambda state: view.set_used(state.model))
         view.use_wanted.connect(self.use_wanted)
-        view.find_wanted.connect(self.find)
+        view.find_wanted.connect(self.search_hub)
         view.downloads_wanted.connect(self.show_downloads)
         view.told.connect(self.toast.tell)
         view.removed.connect(lambda name: self.toast.tell(tr("{name} is in the trash", name=name)))
@@ -65,11 +65,11 @@ class LibraryPage(TabPage):
     def downloads(self) -> DownloadsView:
         """What is on its way."""
         view = DownloadsView(self._link)
-        view.find_wanted.connect(self.find)
+        view.find_wanted.connect(self.search_hub)
         view.use_wanted.connect(self.file_chosen)
         return self.placed(DOWNLOADS, view)
 
-    def find(self, words: str = "") -> None:
+    def search_hub(self, words: str = "") -> None:
         """Show the models of the Hub, those that ``words`` find where there are any."""
         self.show_tab(FIND)
         if words:
@@ -85,7 +85,7 @@ class LibraryPage(TabPage):
             self.models.panes.uncover()
             self.models.filter.setFocus()
         else:
-            self.find()
+            self.search_hub()
             self.finder.panes.uncover()
             self.finder.field.setFocus()
 

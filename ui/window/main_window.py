@@ -236,7 +236,7 @@ class MainWindow(QMainWindow):
 
     def _find_models(self, words: str = "") -> None:
         self.show_page("library")
-        self.library.find(words)
+        self.library.search_hub(words)
 
     def _show_setting(self, name: str) -> None:
         self.show_page("settings")
