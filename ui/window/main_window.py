@@ -15,6 +15,7 @@ from PySide6.QtGui import (
     QContextMenuEvent,
     QDragEnterEvent,
     QDropEvent,
+    QKeyEvent,
     QKeySequence,
     QResizeEvent,
     QShortcut,
@@ -105,7 +106,6 @@ class MainWindow(QMainWindow):
         for command in self.commands:
             for key in command.keys:
                 QShortcut(QKeySequence(key), self, command.act)
-        QShortcut(QKeySequence("Shift+F10"), self, self._open_menu)
         self._restore()
         self.speed_bar.dress()  # it has the fonts of its place now
         self.chats.restore()
@@ -312,10 +312,12 @@ class MainWindow(QMainWindow):
         is_gone = now is not None and not (now.isVisible() and now.isEnabled())
         return (is_gone and now is not None and leave_keyboard(now)) or move_focus(self, forward)
 
-    def _open_menu(self) -> None:
-        """Do what the menu key does, which many keyboards lack."""
-        focused = self.focusWidget()
-        if focused is not None:
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Let Shift+F10 do what the menu key does, which many keyboards lack."""
+        focused, is_shifted = self.focusWidget(), event.modifiers() == Qt.KeyboardModifier.ShiftModifier
+        if focused is None or event.key() != Qt.Key.Key_F10 or not is_shifted:
+            super().keyPressEvent(event)
+        else:
             at = QRectF(focused.inputMethodQuery(Qt.InputMethodQuery.ImCursorRectangle)).center().toPoint()
             by_keyboard = QContextMenuEvent.Reason.Keyboard
             QApplication.sendEvent(focused, QContextMenuEvent(by_keyboard, at, focused.mapToGlobal(at)))
