@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -38,6 +39,7 @@ QUIET = "qt.qpa.wayland.textinput.warning=false\nqt.qpa.services.warning=false"
 def run_desktop(file: Path | None = None) -> int:
     """Open the window, and a model file in it, and stay until it is closed; return the exit code."""
     before = signal.getsignal(signal.SIGINT)
+    gc.disable()  # until the window is there: each collection goes through all that was imported before
     try:
         # Ctrl-C in the middle of Qt's imports would look as if Qt were missing.
         opened = "" if file is None else str(file.absolute())
@@ -45,6 +47,7 @@ def run_desktop(file: Path | None = None) -> int:
             os.chdir(Path.home())  # where dialogs of files begin: else in the program's folder, if it is started there
         return _open(EarlyInterrupts(), opened)
     finally:
+        gc.enable()
         signal.signal(signal.SIGINT, before)
 
 

@@ -27,6 +27,7 @@ from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalett
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
+    QApplication,
     QFileDialog,
     QLabel,
     QLineEdit,
@@ -58,6 +59,7 @@ from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
 from ui.gauges.gauge import Gauge
 from ui.library.library_page import DOWNLOADS, FIND, HERE
 from ui.library.settings.settings_dialog import SettingsDialog
+from ui.server.endpoint import EndpointState
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
 from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
@@ -842,6 +844,33 @@ def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow,
     assert server.requests[0]["model"] == "ember-draft-q8_0"
 
 
+def test_a_model_that_is_ready_takes_back_what_was_said_of_models_and_no_more(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    banner = window.page.server_banner
+
+    def become(phase: str, model: str, problem: str | None = None) -> None:
+        server.phase, server.model, server.problem = phase, model, problem
+        window.watch.start()
+        qtbot.waitUntil(lambda: (window.watch.state.phase, window.watch.state.model) == (phase, model))
+
+    become("failed", "fox", "The file is cut off.")
+    assert banner.text == "The file is cut off."
+    become("ready", "ember-q8_0")
+    assert banner.text == ""
+    become("failed", "fox", "The file is cut off.")
+    banner.say("No program here opens this link.")
+    become("ready", "ember-draft-q8_0")
+    become("loading", "ember-q8_0")
+    become("ready", "ember-q8_0")
+    assert banner.text == "No program here opens this link."
+    window.endpoint.changed.emit(EndpointState(problem="The port is taken."))
+    become("ready", "ember-draft-q8_0")
+    assert "The port is taken." in banner.text
+    window.endpoint.changed.emit(EndpointState())
+    assert banner.text == ""
+
+
 def test_a_link_opens_only_after_asking_and_never_a_file(qtbot, window: MainWindow, monkeypatch) -> None:
     opened: list[str] = []
     # As where no program opens links.
@@ -1227,6 +1256,9 @@ def test_each_place_where_tab_stops_shows_that_it_has_the_keyboard(
     qtbot, window: MainWindow, library_server: LibraryServer
 ) -> None:
     window.link.start()
+    ask(qtbot, window, "Hi")
+    window.desk.new_chat()
+    qtbot.waitUntil(lambda: window.chats.history.model.n_chats > 0)
     for page in PAGES:
         window.show_page(page)
         if page == "library":
@@ -1242,6 +1274,39 @@ def test_each_place_where_tab_stops_shows_that_it_has_the_keyboard(
                 assert window.grab(place).toImage() != with_it, (page, widget.accessibleName())
                 widget.setFocus(Qt.FocusReason.TabFocusReason)
         assert len(seen) > len(PAGES)
+
+
+def test_tab_stops_at_the_tab_that_is_shown(qtbot, window: MainWindow) -> None:
+    window.show_page("server")
+    tabs = list(window.server.tabs.values())
+    for shown in (tabs[2], tabs[0], tabs[1]):
+        shown.click()
+        assert [one for one in in_reading_order(window) if one in tabs] == [shown]
+
+
+def test_a_deleted_chat_comes_back_by_the_keyboard_and_a_menu_without_a_menu_key(qtbot, window: MainWindow) -> None:
+    ask(qtbot, window, "Hi")
+    history = window.chats.history
+    qtbot.waitUntil(lambda: history.model.n_chats == 1)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    history.list.setFocus()
+    qtbot.keyClick(history.list, Qt.Key.Key_F10, Qt.KeyboardModifier.ShiftModifier)
+    menu = QApplication.activePopupWidget()
+    assert menu is not None
+    assert menu.actions()[0].text() == "Open"
+    menu.close()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    qtbot.keyClick(history.list, Qt.Key.Key_Delete)
+    qtbot.waitUntil(lambda: history.model.n_chats == 0)
+    field = window.page.composer.field
+    assert window.focusWidget() is field
+    qtbot.keyClicks(field, "a")
+    qtbot.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert (field.toPlainText(), history.model.n_chats) == ("", 0), "what was written goes first"
+    qtbot.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: history.model.n_chats == 1)
 
 
 def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -26,31 +26,31 @@ class ServerNotice(QObject):
         self.enlarged = ""
         self._watch, self._banner = watch, banner
         self._told: tuple[str | None, tuple[str, ...]] = (None, ())
+        self._words = ""  # what it said last
         self._tells_failure = False  # the banner says why the model could not be loaded
 
     def show_state(self, state: ServerState) -> None:
         """Say why the model could not be loaded, or what it does without."""
         if state.phase == "failed":
-            problem = state.problem or tr("The model could not be loaded.")
-            self._banner.say(problem, "danger", self._way_out(state.model or ""))
+            self._say(state.problem or tr("The model could not be loaded."), "danger", self._way_out(state.model or ""))
             self._told = (None, ())
             self._tells_failure = True
             return
         if self._tells_failure:  # it is tried again
             self._tells_failure = False
-            self._banner.hide()
+            self._banner.take_back(self._words)
         if state.phase == "ready":
             self._show_notices(state)
 
     def unload(self, model: str) -> None:
         """Unload a model, and say where that fails."""
         again = (tr("Try again"), self._closing(lambda: self.unload(model)))
-        self._watch.unload(model, lambda sentence: self._banner.say(sentence, "danger", again))
+        self._watch.unload(model, lambda sentence: self._say(sentence, "danger", again))
 
     def show_load_failed(self, sentence: str, model: str, is_here: bool) -> None:
         """Say that a model could not be loaded; where it is not here, another one must be chosen."""
         again = (tr("Try again"), self._closing(lambda: self._watch.load(model)))
-        self._banner.say(sentence, "danger", again if is_here else (tr("Choose another model"), self.other_wanted.emit))
+        self._say(sentence, "danger", again if is_here else (tr("Choose another model"), self.other_wanted.emit))
 
     def show_load_cancelled(self, model: str, before: str) -> None:
         """Say that no model is loaded; ``before`` was until then, "" for none."""
@@ -59,17 +59,21 @@ class ServerNotice(QObject):
             way_on = tr("Load {name}", name=short(before, 40)), self._closing(lambda: self.model_wanted.emit(before))
         else:
             way_on = tr("Load it"), self._closing(lambda: self._watch.load(model))
-        self._banner.say(words, "plain", way_on)
+        self._say(words, "plain", way_on)
 
     def _show_notices(self, state: ServerState) -> None:
         """Say what the loaded model does without, once."""
         told = (state.model, state.notices)
         if not state.notices:
-            self._banner.hide()
+            self._banner.take_back(self._words)
         elif told != self._told:
             again = (tr("Load it again"), lambda: self._watch.load(state.model or ""))
-            self._banner.say(" ".join(state.notices), "warning", again if state.left_out else None)
+            self._say(" ".join(state.notices), "warning", again if state.left_out else None)
         self._told = told
+
+    def _say(self, words: str, tone: str, way: Way | None) -> None:
+        self._words = words
+        self._banner.say(words, tone, way)
 
     def _way_out(self, model: str) -> Way:
         if model and model == self.enlarged:

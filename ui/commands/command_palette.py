@@ -182,7 +182,8 @@ class CommandPalette(QFrame):
     def _on_focus(self, old: QWidget | None, now: QWidget | None) -> None:
         # ``None`` is another window: then it stays, for when the user comes back.
         if now is not None and not self.isHidden() and now is not self and not self.isAncestorOf(now):
-            self._before = None
+            if now.window() is self._window:  # a dialog gives it back
+                self._before = None
             self.close_up()
 
 

@@ -10,12 +10,10 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
-from models.download.progress import DownloadPhase
 from models.formatting.figures import count
 from models.hub.repository import Access, Repository
 from models.library import requests as ask
 from models.library.values import (
-    Download,
     FoundModel,
     HubFacts,
     RemoteFitReport,
@@ -325,9 +323,3 @@ def _suggested_row(row: SuggestedRow) -> ListRow:
     badge, tone = FITS[row.verdict]
     key = f"{row.repo_id}:{row.quantisation}"
     return ListRow(key, row.title, suggested_line(row), about(row.rate), badge, tone)
-
-
-def downloads_at_work(downloads: tuple[Download, ...]) -> int:
-    """Return how many downloads have not come to their end."""
-    at_rest = (DownloadPhase.DONE, DownloadPhase.FAILED, DownloadPhase.PAUSED)
-    return sum(download.phase not in at_rest for download in downloads)

@@ -294,3 +294,9 @@ def has_bar(download: Download) -> bool:
 def share(progress: DownloadProgress | QuantiseProgress) -> float:
     """Return how much is done, from 0 to 1."""
     return min(1.0, progress.n_done / progress.n_total) if progress.n_total else 0.0
+
+
+def downloads_at_work(downloads: tuple[Download, ...]) -> int:
+    """Return how many downloads have not come to their end."""
+    at_rest = (DownloadPhase.DONE, DownloadPhase.FAILED, DownloadPhase.PAUSED)
+    return sum(download.phase not in at_rest for download in downloads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 
 from PySide6.QtCore import Signal
 
@@ -10,8 +10,9 @@ from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
 from ui.library.downloads_view import DownloadsView
-from ui.library.find_view import FindView, downloads_at_work
+from ui.library.find_view import FindView
 from ui.library.hub_dialog import HubDialog
+from ui.library.labels import downloads_at_work
 from ui.library.models_view import ModelsView
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import TabPage
@@ -46,8 +47,8 @@ class LibraryPage(TabPage):
         view.set_used(self._watch.state.model)
         self._watch.state_changed.connect(lambda state: view.set_used(state.model))
         view.use_wanted.connect(self.use_wanted)
-        view.find_wanted.connect(partial(self.show_tab, FIND))
-        view.downloads_wanted.connect(partial(self.show_tab, DOWNLOADS))
+        view.find_wanted.connect(self.search_hub)
+        view.downloads_wanted.connect(self.show_downloads)
         view.told.connect(self.toast.tell)
         view.removed.connect(lambda name: self.toast.tell(tr("{name} is in the trash", name=name)))
         return self.placed(HERE, view)
@@ -56,7 +57,7 @@ class LibraryPage(TabPage):
     def finder(self) -> FindView:
         """Those of the Hub."""
         view = FindView(self._link)
-        view.downloads_wanted.connect(partial(self.show_tab, DOWNLOADS))
+        view.downloads_wanted.connect(self.show_downloads)
         view.settings_wanted.connect(self.show_settings)
         view.use_wanted.connect(self.file_chosen)
         return self.placed(FIND, view)
@@ -65,9 +66,19 @@ class LibraryPage(TabPage):
     def downloads(self) -> DownloadsView:
         """What is on its way."""
         view = DownloadsView(self._link)
-        view.find_wanted.connect(partial(self.show_tab, FIND))
+        view.find_wanted.connect(self.search_hub)
         view.use_wanted.connect(self.file_chosen)
         return self.placed(DOWNLOADS, view)
+
+    def search_hub(self, words: str = "") -> None:
+        """Show the models of the Hub, those that ``words`` find where there are any."""
+        self.show_tab(FIND)
+        if words:
+            self.finder.field.setText(words)
+
+    def show_downloads(self) -> None:
+        """Show what is on its way."""
+        self.show_tab(DOWNLOADS)
 
     def focus_search(self) -> None:
         """Give the keyboard to the field that searches the models that are shown: those here, or those of the Hub."""
@@ -75,7 +86,7 @@ class LibraryPage(TabPage):
             self.models.panes.uncover()
             self.models.filter.setFocus()
         else:
-            self.show_tab(FIND)
+            self.search_hub()
             self.finder.panes.uncover()
             self.finder.field.setFocus()
 

@@ -117,6 +117,7 @@ def tune_python() -> None:
     a second.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 80, 20)

@@ -7,14 +7,14 @@ from collections import deque
 from core.values.messages import Snapshot
 
 SECONDS = 180.0
-_STEP = 0.5  # seconds; what comes within a step counts as one point, its highest
+_STEP = 1.0  # seconds, as rates are of the last one; what comes within a step counts as one point, its highest
 
 
 class History:
     """Points of time, tokens per second and bytes per second; the oldest are forgotten."""
 
     def __init__(self) -> None:
-        self._points: deque[tuple[float, float, float]] = deque(maxlen=round(SECONDS / _STEP))
+        self._points: deque[tuple[float, float, float]] = deque(maxlen=round(SECONDS / _STEP) + 1)
 
     def add(self, now: float, snapshot: Snapshot | None) -> None:
         """Take in a snapshot; ``now`` is in seconds on any clock that goes on. An idle engine counts as 0."""

@@ -52,7 +52,8 @@ class LinePlot(Dressed, QWidget):
         """Show other points; times are seconds on one clock. ``peak`` is the highest value measured to be possible."""
         self._describe(values)
         pixel = SECONDS / max(1, self._area.width()) / self.devicePixelRatio()
-        n_pixels, top = math.floor(now / pixel), max([*values, peak or 0.0, 1.0]) * _HEADROOM
+        # It moves when a point comes: where it moved with the clock, all of it was painted twice as often.
+        n_pixels, top = math.floor((times[-1] if times else now) / pixel), max([*values, peak or 0.0, 1.0]) * _HEADROOM
         before, self._times, self._values = (self._n_pixels, self._times, self._values), times, values
         self._n_pixels, self._now = n_pixels, n_pixels * pixel
         if (top, peak) != (self._top, self._peak):
@@ -116,11 +117,14 @@ class LinePlot(Dressed, QWidget):
         painter.setClipRect(self._area)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(mixed(colours().canvas, colours().accent, _FILL)))
-        painter.drawPolygon(QPolygonF([QPointF(line[0].x(), base), *line, QPointF(line[-1].x(), base)]))
+        points = QPolygonF(line)
+        below = QPolygonF(points)
+        below.append([QPointF(line[-1].x(), base), QPointF(line[0].x(), base)])
+        painter.drawPolygon(below)
         # Only the line is smoothed: it hides the edge below it. A line wider than a pixel takes forty times as long.
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(QColor(colours().accent), 1))
-        painter.drawPolyline(QPolygonF(line))
+        painter.drawPolyline(points)
 
     def _painted_axes(self) -> QPixmap:
         font = QFont(self.font())

@@ -32,7 +32,7 @@ from ui.widgets.page_layout import PageColumn, ProblemLabel, plain_label
 
 WIDTH = 1_040  # pixels: two plots side by side
 DRAW_MS = 100  # as often as figures come
-SHOW_MS = 250  # figures that change ten times a second cannot be read, and each change lays the page out anew
+SHOW_MS = 500  # what changes more often cannot be read, and each change lays the page out anew
 MACHINE_MS = 2_000
 MOST_DEPTHS = 6
 DASH = "–"

@@ -130,6 +130,10 @@ class Appearance(QObject):
         part.removeEventFilter(self)
         widgets = (part, *part.findChildren(QWidget))
         _tell(widgets, True)
+        for widget in widgets:
+            # A style sheet adds its colours to those that it finds: what another rule gave would stay.
+            if widget.testAttribute(Qt.WidgetAttribute.WA_SetPalette):
+                widget.setPalette(QPalette())
         for kind in (QEvent.Type.Polish, QEvent.Type.StyleChange):  # fonts are known before anything is measured
             for widget in widgets:
                 QCoreApplication.sendEvent(widget, QEvent(kind))
@@ -143,16 +147,18 @@ class Appearance(QObject):
 
     def _leave_out_unseen(self) -> list[QWidget]:
         """Leave what nobody sees, as other pages, as it is until it is shown; return all other widgets."""
-        seen, waiting = list[QWidget](), self._application.topLevelWidgets()
+        seen = list[QWidget]()
+        # A menu and what opens at a field are windows in a page: they are left out with it.
+        waiting = [one for one in self._application.topLevelWidgets() if one.parentWidget() is None]
         while waiting:
             around = waiting.pop()
             seen.append(around)
             is_visible = around.isVisible()
             for part in around.children():
-                if not isinstance(part, QWidget) or part.isWindow() or part in self._left_out:
+                if not isinstance(part, QWidget) or part in self._left_out:
                     continue
                 # A menu asks how large it will be before it is shown.
-                if is_visible and part.isHidden():
+                if is_visible and part.isHidden() and not part.isWindow():
                     self._leave_out(part)
                 else:
                     waiting.append(part)

@@ -64,6 +64,11 @@ class Banner(Dressed, QFrame):
         if is_new:
             announce(self, text)
 
+    def take_back(self, text: str) -> None:
+        """Go away where it still says this: others may have had something to say meanwhile."""
+        if self.text == text:
+            self.hide()
+
     def hide(self) -> None:
         """Go away."""
         now = QApplication.focusWidget()

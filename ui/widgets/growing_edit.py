@@ -56,6 +56,7 @@ class GrowingEdit(QPlainTextEdit):
         self.textChanged.connect(self._align)
         self._align()
         self._fit()
+        self.document().clearUndoRedoStacks()  # its format is nothing that a user did
 
     def set_max_lines(self, max_lines: int) -> None:
         """Grow to another number of lines at most."""

@@ -46,6 +46,10 @@ from ui.theme.tokens import COLUMN, TOP_BAR, Space
 
 TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
 _PREPARE_MS = 50
+_TAB_STOPS = (
+    Qt.FocusPolicy.ClickFocus,
+    Qt.FocusPolicy.StrongFocus,
+)  # without and with Tab
 _View = TypeVar("_View", bound=QWidget)
 _LONG_WORD = re.compile(r"\S{24}(?=\S)")  # so many letters have room in any font
 
@@ -73,6 +77,9 @@ class PageTabs(QFrame):
             tab.setCursor(Qt.CursorShape.PointingHandCursor)
             tab.setToolTip(tr("{name} (Ctrl+{number})", name=name, number=number))
             tab.clicked.connect(lambda checked=False, name=name: self.chosen.emit(name))
+            # Tab stops at the one that is shown, and the arrows go on from there: Qt would stop at the one used last.
+            tab.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+            tab.toggled.connect(lambda is_shown, tab=tab: tab.setFocusPolicy(_TAB_STOPS[is_shown]))
             # Of the pages that have these keys, only the one that is seen takes them.
             QShortcut(QKeySequence(f"Ctrl+{number}"), parent, lambda name=name: self.chosen.emit(name))
             group.addButton(tab)

@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QByteArray, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QCloseEvent,
+    QContextMenuEvent,
     QDragEnterEvent,
     QDropEvent,
+    QKeyEvent,
     QKeySequence,
     QResizeEvent,
     QShortcut,
 )
 from PySide6.QtWidgets import (
+    QApplication,
     QHBoxLayout,
     QMainWindow,
     QStackedWidget,
@@ -37,18 +41,12 @@ from ui.commands.command import Command
 from ui.commands.command_palette import CommandPalette
 from ui.commands.shortcuts_dialog import ON_PAGES, ON_WINDOW, ShortcutsDialog
 from ui.gauges.speed_bar import SpeedBar
-from ui.jobs.jobs_page import JobsPage
 from ui.language import tr
-from ui.library.find_view import downloads_at_work
-from ui.library.library_page import DOWNLOADS, FIND, LibraryPage
-from ui.platform.desktop_entry import DesktopEntry
+from ui.library.labels import downloads_at_work
 from ui.server.endpoint import Endpoint, EndpointState
-from ui.server.server_page import ServerPage
 from ui.settings.looks_section import THEMES
-from ui.settings.settings_page import SettingsPage
 from ui.settings.window_settings import WindowSettings
 from ui.speed.history import History
-from ui.speed.speed_page import SpeedPage
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
 from ui.theme.layouts import fill
@@ -60,8 +58,16 @@ from ui.window.chat_area import ChatArea
 from ui.window.rail import PAGES, NavigationRail, named_pages
 from ui.window.tab_order import move_focus
 
+# Other pages are imported when they are made: the window is there before.
+if TYPE_CHECKING:
+    from ui.jobs.jobs_page import JobsPage
+    from ui.library.library_page import LibraryPage
+    from ui.server.server_page import ServerPage
+    from ui.settings.settings_page import SettingsPage
+    from ui.speed.speed_page import SpeedPage
+
+    Page = ChatArea | LibraryPage | SpeedPage | ServerPage | JobsPage | SettingsPage
 PREPARE_MS = 600
-Page = ChatArea | LibraryPage | SpeedPage | ServerPage | JobsPage | SettingsPage
 
 
 class MainWindow(QMainWindow):
@@ -89,6 +95,7 @@ class MainWindow(QMainWindow):
         self.endpoint = Endpoint(api, self.kept, self)
         self.speeds = History()
         self._shown_page, self._is_quitting = "chat", False
+        self._shut_out = ""  # what was said last of the endpoint
         self.background = Background(self, self.kept, icon("stream", appearance.palette.accent, size=64))
         self.palette_card = CommandPalette(self)
         self._offer_new_models: Callable[[], object] = lambda: None
@@ -149,6 +156,8 @@ class MainWindow(QMainWindow):
     @cached_property
     def library(self) -> LibraryPage:
         """Models: those of this machine, and those of the Hub."""
+        from ui.library.library_page import LibraryPage
+
         page = LibraryPage(self.link, self.watch)
         page.use_wanted.connect(self.chats.use)
         page.file_chosen.connect(self.chats.open_file)
@@ -159,6 +168,8 @@ class MainWindow(QMainWindow):
     @cached_property
     def speed(self) -> SpeedPage:
         """How fast replies are, and why."""
+        from ui.speed.speed_page import SpeedPage
+
         page = SpeedPage(self._api, self.link, self.watch, self.speeds)
         page.library_wanted.connect(self._show_model)
         self._pages.addWidget(page)
@@ -167,6 +178,8 @@ class MainWindow(QMainWindow):
     @cached_property
     def server(self) -> ServerPage:
         """How other programs use the server."""
+        from ui.server.server_page import ServerPage
+
         page = ServerPage(self._api, self.endpoint, self.watch)
         self._pages.addWidget(page)
         return page
@@ -174,6 +187,8 @@ class MainWindow(QMainWindow):
     @cached_property
     def jobs(self) -> JobsPage:
         """What is answered in the background."""
+        from ui.jobs.jobs_page import JobsPage
+
         page = JobsPage(self._api, self.watch, self.tools)
         page.chat_wanted.connect(self.chats.open_answer)
         self._pages.addWidget(page)
@@ -182,6 +197,9 @@ class MainWindow(QMainWindow):
     @cached_property
     def settings(self) -> SettingsPage:
         """What can be set for the whole app."""
+        from ui.platform.desktop_entry import DesktopEntry
+        from ui.settings.settings_page import SettingsPage
+
         page = SettingsPage(self.kept, self._appearance, self.link, self.watch, DesktopEntry(), self._chats_file)
         page.restart_wanted.connect(self.restart_wanted)
         self._pages.addWidget(page)
@@ -212,18 +230,13 @@ class MainWindow(QMainWindow):
         # In a moment of its own, when those have been made.
         QTimer.singleShot(PREPARE_MS, self, lambda: self.server.prepare() if self.isVisible() else None)
 
-    def _show_library(self, tab: str) -> None:
-        self.show_page("library")
-        self.library.show_tab(tab)
-
     def _show_model(self, name: str) -> None:
         self.show_page("library")
         self.library.models.show_model(name)
 
     def _find_models(self, words: str = "") -> None:
-        self._show_library(FIND)
-        if words:
-            self.library.finder.field.setText(words)
+        self.show_page("library")
+        self.library.search_hub(words)
 
     def _show_setting(self, name: str) -> None:
         self.show_page("settings")
@@ -231,11 +244,10 @@ class MainWindow(QMainWindow):
         self.settings.show_setting(name)
 
     def _focus_search(self) -> None:
-        shown = self._pages.currentWidget()
-        if isinstance(shown, SettingsPage):
-            shown.setFocus()
-        elif isinstance(shown, LibraryPage):
-            shown.focus_search()
+        if self._shown_page == "settings":
+            self.settings.setFocus()
+        elif self._shown_page == "library":
+            self.library.focus_search()
         else:
             self.show_page("chat")
             self.chats.focus_search()
@@ -300,6 +312,16 @@ class MainWindow(QMainWindow):
         is_gone = now is not None and not (now.isVisible() and now.isEnabled())
         return (is_gone and now is not None and leave_keyboard(now)) or move_focus(self, forward)
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Let Shift+F10 do what the menu key does, which many keyboards lack."""
+        focused, is_shifted = self.focusWidget(), event.modifiers() == Qt.KeyboardModifier.ShiftModifier
+        if focused is None or event.key() != Qt.Key.Key_F10 or not is_shifted:
+            super().keyPressEvent(event)
+        else:
+            at = QRectF(focused.inputMethodQuery(Qt.InputMethodQuery.ImCursorRectangle)).center().toPoint()
+            by_keyboard = QContextMenuEvent.Reason.Keyboard
+            QApplication.sendEvent(focused, QContextMenuEvent(by_keyboard, at, focused.mapToGlobal(at)))
+
     # What comes from outside.
 
     def bring_forward(self) -> None:
@@ -315,7 +337,8 @@ class MainWindow(QMainWindow):
 
     def _on_told_download(self) -> None:
         self.bring_forward()
-        self._show_library(DOWNLOADS)
+        self.show_page("library")
+        self.library.show_downloads()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take model files anywhere."""
@@ -330,9 +353,12 @@ class MainWindow(QMainWindow):
 
     def _on_endpoint(self, state: EndpointState) -> None:
         """Say that other programs are shut out against the user's wish: at the start nobody looks at its page."""
+        banner = self.chats.first.server_banner
         if state.problem and self._shown_page != "server":
-            words = tr("Other programs cannot use this server. {problem}", problem=state.problem)
-            self.chats.first.server_banner.say(words, "warning", (tr("Show the server"), self._show_endpoint))
+            self._shut_out = tr("Other programs cannot use this server. {problem}", problem=state.problem)
+            banner.say(self._shut_out, "warning", (tr("Show the server"), self._show_endpoint))
+        else:
+            banner.take_back(self._shut_out)
 
     def _show_endpoint(self) -> None:
         self.chats.first.server_banner.hide()

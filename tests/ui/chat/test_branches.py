@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
 
 from tests.support.chat_window import ended, reply_view
 from tools.stand_ins.fake_openai import FakeServer
@@ -223,6 +224,11 @@ def test_versions_are_walked_by_keyboard(qtbot, window: MainWindow, server: Fake
     asked = window.page.transcript.view_of(window.desk.current.tree.path[0].id)
     assert isinstance(asked, UserMessage)
     assert asked.editor is not None
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    qtbot.keyClick(asked.editor.field, Qt.Key.Key_Escape)
+    QApplication.processEvents()
+    assert window.focusWidget() is asked.edit
 
 
 def test_the_figures_of_both_parts_are_put_together() -> None:

@@ -61,6 +61,20 @@ def test_a_prompt_asks_for_its_variables_and_goes_into_the_message(qtbot, window
     assert composer.text == "Please: Into German: fox"
 
 
+def test_tab_does_not_stop_at_an_empty_list_of_prompts(qtbot, window: MainWindow) -> None:
+    window.chats.prompt_menu.manage()
+    dialog = window.findChild(PromptsDialog)
+    dialog.new.setFocus()
+    qtbot.keyClick(dialog.new, Qt.Key.Key_Tab)
+    assert dialog.focusWidget() is dialog.name
+    qtbot.keyClicks(dialog.name, "Greet")
+    qtbot.keyClicks(dialog.text, "Hello!")
+    dialog.save.click()
+    dialog.new.setFocus()
+    qtbot.keyClick(dialog.new, Qt.Key.Key_Tab)
+    assert dialog.focusWidget() is dialog.list
+
+
 def test_prompts_are_written_changed_and_deleted(qtbot, window: MainWindow) -> None:
     window.chats.prompt_menu.manage()
     dialog = window.findChild(PromptsDialog)

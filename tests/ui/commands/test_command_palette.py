@@ -33,6 +33,18 @@ def rows(window: MainWindow) -> list[tuple[str, str]]:
     return [(row.title, row.right) for row in window.palette_card.list.rows.rows]
 
 
+def test_a_dialog_that_is_opened_over_the_palette_gives_the_keyboard_back(qtbot, window: MainWindow) -> None:
+    field = window.page.composer.field
+    field.setFocus()
+    window.open_palette()
+    window.show_shortcuts()
+    qtbot.waitUntil(window.palette_card.isHidden)
+    dialog = window.findChild(ShortcutsDialog)
+    qtbot.waitUntil(dialog.isActiveWindow)
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    assert window.focusWidget() is field
+
+
 def test_a_command_is_found_and_done(qtbot, window: MainWindow, appearance: Appearance) -> None:
     qtbot.keyClick(window.page.composer.field, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
     card = window.palette_card

@@ -144,6 +144,8 @@ def test_of_a_line_that_has_not_moved_its_end_is_painted(qtbot) -> None:
     assert 0 < end.width() < 10
     plot.render(picture, end.topLeft(), QRegion(end))
     assert picture.toImage() == plot.grab().toImage(), "the same as if all of it had been painted"
+    assert painted(1_010.0, 3.0) == [], "it moves when a point comes"
+    times = [at + 1.0 for at in times]
     (whole,) = painted(1_010.0, 3.0)
     assert whole.width() > 300
 

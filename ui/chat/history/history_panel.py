@@ -47,7 +47,7 @@ from ui.widgets.fields import SearchField
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import announce, file_dialog, open_menu, plain_label
-from ui.widgets.row_list import tell_row
+from ui.widgets.row_list import paint_ring, tell_row
 
 SEARCH_PAUSE_MS = 120
 IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)")
@@ -478,8 +478,14 @@ class _ChatList(QListView):
         tell_row(self)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw a line around the folder into which a chat would go."""
+        """Draw a line around the folder into which a chat would go, and around all where no line has the keyboard."""
         super().paintEvent(event)
+        current = self.currentIndex()
+        if self.hasFocus() and current.data(CHAT_ID) is None and current.data(FOLDER) is None:
+            painter = QPainter(self.viewport())
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            paint_ring(painter, self.viewport().rect())
+            painter.end()
         if self._target is None:
             return
         _, first, last = self._target

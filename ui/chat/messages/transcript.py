@@ -315,8 +315,8 @@ class Transcript(ScrollColumn):
         self.to_end.setVisible(not self._is_following and self.verticalScrollBar().maximum() > 0)
 
     def _on_focus(self, old: QWidget | None, new: QWidget | None) -> None:
-        for widget, has_focus in ((old, False), (new, True)):
-            view = _message_around(widget)
+        # Within a message the keyboard does not leave it: what goes away for a moment would lose it.
+        for view, has_focus in {_message_around(old): False, _message_around(new): True}.items():
             if view is not None and view.message.id in self._views:
                 QTimer.singleShot(0, view, partial(view.set_attention, has_focus or view.underMouse()))
 

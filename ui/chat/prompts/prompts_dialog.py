@@ -124,6 +124,7 @@ class PromptsDialog(Dialog):
             item.setData(Qt.ItemDataRole.UserRole, prompt)
             if prompt.id == chosen:
                 self.list.setCurrentItem(item)
+        self.list.setEnabled(self.list.count() > 0)  # of an empty one nobody sees that it has the keyboard
         self.list.blockSignals(False)
 
     def _on_row(self, row: int) -> None:

@@ -1,0 +1,69 @@
+"""What is out of sight while the looks change is left alone, and has the new ones when it is shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QComboBox, QLabel, QStackedWidget, QVBoxLayout, QWidget
+
+from ui.theme.appearance import Appearance, ThemeChoice
+from ui.theme.text_size import scaled
+from ui.theme.tokens import DARK, Type
+from ui.widgets.page_layout import plain_label, style_as
+
+
+class Watcher(QObject):
+    """Counts the events of widgets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_events = Counter[QEvent.Type]()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
+        self.n_events[event.type()] += 1
+        return False
+
+
+@pytest.fixture
+def pages(qtbot, appearance: Appearance) -> QStackedWidget:
+    """Two pages; the second one has been seen, and the first one is shown."""
+    made = QStackedWidget()
+    qtbot.addWidget(made)
+    made.addWidget(QWidget())
+    made.addWidget(page := QWidget())
+    column = QVBoxLayout(page)
+    column.addWidget(plain_label("It went wrong.", "problem"))
+    column.addWidget(field := QComboBox())
+    field.addItems(["one", "two"])
+    field.view()  # what opens at the field is made
+    made.setCurrentIndex(1)
+    made.show()
+    made.setCurrentIndex(0)
+    return made
+
+
+def test_what_opens_at_a_field_is_left_out_with_the_page_of_the_field(pages, appearance: Appearance) -> None:
+    field = pages.widget(1).findChild(QComboBox)
+    watcher = Watcher()
+    field.view().installEventFilter(watcher)
+    appearance.wear(ThemeChoice.DARK, appearance.accent, 150)
+    assert not watcher.n_events[QEvent.Type.StyleChange]
+    pages.setCurrentIndex(1)
+    assert watcher.n_events[QEvent.Type.StyleChange]
+    field.showPopup()
+    assert field.view().palette().text().color().name() == DARK.text
+    assert field.view().font().pixelSize() == field.font().pixelSize() == scaled(Type.BODY)
+    field.hidePopup()
+
+
+def test_a_colour_of_a_rule_that_no_longer_counts_goes_also_where_it_was_out_of_sight(
+    pages, appearance: Appearance
+) -> None:
+    label = pages.widget(1).findChild(QLabel)
+    appearance.wear(ThemeChoice.DARK, appearance.accent, appearance.percent)
+    pages.setCurrentIndex(1)
+    assert label.palette().windowText().color().name() == DARK.danger
+    style_as(label, "tone", "")
+    assert label.palette().windowText().color().name() == DARK.text
