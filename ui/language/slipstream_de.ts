@@ -1349,6 +1349,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
+      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.</source>
       <translation>Begrenzt vom Speichertempo: Jedes Token liest die Gewichte, mit {peak_share:.0%} des gemessenen Höchstwerts.</translation>
     </message>
@@ -1376,11 +1381,6 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Fewer programs and requests at the same time. Then a smaller model: it has less to compute.</source>
       <translation>Weniger Programme und Anfragen zugleich. Dann ein kleineres Modell: Es hat weniger zu rechnen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>A smaller model or quantisation: there is less to compute and to read.</source>
-      <translation>Ein kleineres Modell oder eine kleinere Quantisierung: dann ist weniger zu rechnen und zu lesen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1446,11 +1446,6 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Total</source>
       <translation>Gesamt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
-      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1956,11 +1951,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/server_notice.py" />
-      <source>The model could not be loaded.</source>
-      <translation>Das Modell konnte nicht geladen werden.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/server_notice.py" />
       <source>Load {name}</source>
       <translation>{name} laden</translation>
     </message>
@@ -1973,6 +1963,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/server_notice.py" />
       <source>Use the usual context</source>
       <translation>Den üblichen Kontext nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/server_notice.py" />
+      <source>The model could not be loaded.</source>
+      <translation>Das Modell konnte nicht geladen werden.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/server_notice.py" />
@@ -3015,11 +3010,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/gauges/faces.py" />
       <source>GB/s in cache</source>
       <translation>GB/s im Cache</translation>
-    </message>
-    <message>
-      <location filename="../../ui/gauges/faces.py" />
-      <source>Nothing runs or waits.</source>
-      <translation>Nichts läuft oder wartet.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -5113,6 +5103,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
+      <source>Nothing runs or waits.</source>
+      <translation>Nichts läuft oder wartet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
       <source>Models in memory</source>
       <translation>Modelle im Speicher</translation>
     </message>
@@ -7070,11 +7065,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
-      <source>{chosen} is no folder. Choose a folder.</source>
-      <translation>{chosen} ist kein Ordner. Wähle einen Ordner.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library/moving.py" />
       <source>The models are in {source} already.</source>
       <translation>Die Modelle sind schon in {source}.</translation>
     </message>
@@ -7107,6 +7097,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/library/moving.py" />
       <source>{source} has changed while its files were copied. {stays} Try again when nothing is written there.</source>
       <translation>{source} hat sich geändert, während kopiert wurde. {stays} Versuche es noch einmal, wenn dort nichts geschrieben wird.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>{chosen} is no folder. Choose a folder.</source>
+      <translation>{chosen} ist kein Ordner. Wähle einen Ordner.</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
@@ -8775,11 +8770,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/facts/model_facts.py" />
-      <source>Part {number} of {n_files} is missing: {name}. Download it to the same folder.</source>
-      <translation>Teil {number} von {n_files} fehlt: {name}. Lade ihn in denselben Ordner herunter.</translation>
-    </message>
-    <message>
-      <location filename="../../models/facts/model_facts.py" />
       <source>it is one of {n_parts} parts, and {n_headers} were found</source>
       <translation>es ist eines von {n_parts} Teilen, und {n_headers} wurden gefunden</translation>
     </message>
@@ -8802,6 +8792,11 @@ Klicke für mehr.</translation>
       <location filename="../../models/facts/model_facts.py" />
       <source>The file has no weights. Get a complete file of this model.</source>
       <translation>Die Datei hat keine Gewichte. Hole eine vollständige Datei dieses Modells.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>Part {number} of {n_files} is missing: {name}. Download it to the same folder.</source>
+      <translation>Teil {number} von {n_files} fehlt: {name}. Lade ihn in denselben Ordner herunter.</translation>
     </message>
     <message>
       <location filename="../../models/facts/model_facts.py" />
