@@ -73,7 +73,7 @@ class TestFaces:
         assert words(faces.bound(unmeasured)) == "limited by computing"
         assert "not been measured" not in faces.bound(unmeasured).hint
         idle = faces.bound(replace(unmeasured, is_in_cache=False, is_idle=True))
-        assert words(idle) == "limited by –"
+        assert words(idle) == "– limit"
         assert "Nothing runs" in idle.hint
         unknown = replace(WORKING, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)
         assert words(faces.bandwidth(unknown)) == "12.9 GB/s"
