@@ -13,11 +13,10 @@ from models.library.values import Choosing, DraftOffers, ModelRow, OfferRow, Pai
 from ui.client.library_link import LibraryLink
 from ui.language import tr
 from ui.library.labels import dotted, offer_line, partner_gain, size_of
-from ui.theme.layouts import fill
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.note_card import CALM, NoteCard
 from ui.widgets.page_layout import ThinProgressBar, add_choices, announce, plain_label, style_as
 
@@ -74,9 +73,7 @@ class PartnersCard(QWidget):
         self._lay_out(title)
 
     def _lay_out(self, title: QLabel) -> None:
-        buttons = FlowLayout(spacing=Space.S)
-        for button in (self.choice, self.test):
-            buttons.addWidget(button)
+        buttons = fill(QHBoxLayout(), self.choice, self.test, STRETCH, spacing=Space.S)
         self.offers.setSpacing(Space.XS)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
