@@ -64,16 +64,16 @@ def test_what_drafts_brought_is_said_once_it_is_known_and_can_be() -> None:
         ({"prefill_ms": 900.0}, "50 tokens were not in the cache", "A shorter prompt"),
         ({"peak_share": 0.84}, "memory speed", "A draft model"),
         ({"peak_share": 0.2}, "computing and the work between steps took the rest", "Fewer programs"),
-        ({"drafted_tokens": 80, "accepted_tokens": 50, "speedup": 1.7}, "2.0 tokens", "A smaller quantisation"),
-        ({"drafted_tokens": 80, "accepted_tokens": 50}, "2.0 tokens. What that gained is not known", "A smaller quantisation"),
+        ({"drafted_tokens": 80, "accepted_tokens": 50, "speedup": 1.7}, "2.0 tokens", "A smaller"),
+        ({"drafted_tokens": 80, "accepted_tokens": 50}, "2.0 tokens. What that gained is not known", "A smaller"),
         ({"peak_share": 0.84, "drafted_tokens": 80, "accepted_tokens": 50, "speedup": 1.7}, "2.0", "A smaller"),
         (
             {"drafted_tokens": 80, "accepted_tokens": 10, "speedup": 1.0},
             "Drafts did not make it faster",
             "A draft model that agrees more",
         ),
-        ({"drafted_tokens": 7, "accepted_tokens": 4, "speedup": 0.95}, "did not make it faster", "A smaller quantisation"),
-        ({}, "a step of its own", "A smaller quantisation"),
+        ({"drafted_tokens": 7, "accepted_tokens": 4, "speedup": 0.95}, "did not make it faster", "A smaller"),
+        ({}, "a step of its own", "A smaller"),
     ],
 )
 def test_a_sentence_says_why_and_one_what_would_help(figures: dict[str, float], why: str, helps: str) -> None:
