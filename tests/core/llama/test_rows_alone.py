@@ -6,7 +6,10 @@ The set-up changes llama.cpp for that (``packaging/first_start``). It is what le
 from __future__ import annotations
 
 import ctypes
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -109,7 +112,7 @@ MODELS: dict[str, Callable[[Path], Path]] = {
 
 
 @pytest.mark.parametrize(
-    ("name", "kv_type"), [*((name, "f16") for name in MODELS), ("q8_0", "q8_0"), ("f16", "q4_0")], ids="-".join
+    ("name", "kv_type"), [*((name, "f16") for name in MODELS), ("q8_0", "q8_0"), ("f16", "q4_0")], ids=str
 )
 def test_a_row_computes_the_same_whatever_was_before_and_beside_it(name: str, kv_type: str, tmp_path: Path) -> None:
     path = MODELS[name](tmp_path / "model.gguf")
@@ -122,6 +125,17 @@ def test_a_row_computes_the_same_whatever_was_before_and_beside_it(name: str, kv
             found = with_a_past(context, tokens, seed)
         differing = np.flatnonzero((found != alone).any(axis=1))
         assert not len(differing), f"from row {differing[0]} on, {n_threads} threads: {np.abs(found - alone).max()}"
+
+
+@pytest.mark.slow
+def test_threads_share_the_work_without_a_difference() -> None:
+    """In a process of its own: where tests run side by side, OpenMP was told at its start to have one thread only."""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_THREAD_LIMIT"}
+    names = "q8_0-f16 or q4_0-f16 or experts-q4_0-f16 or q4_k_m-f16"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", names]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+    assert " passed" in ran.stdout
 
 
 def test_cells_in_any_order_are_attended_to_in_the_order_of_positions() -> None:
