@@ -55,8 +55,10 @@ from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 
 _log = logging.getLogger(__name__)
-# Rows at which the threads of each kind of step are measured.
+# Rows at which the threads of each kind of step are measured. If a step takes longer than _LONG_STEP (seconds), wider
+# ones are not: they take seconds, and they compute so much that all cores pay.
 _THREAD_WIDTHS = {"decode": 1, "few": 6, "many": 64}
+_LONG_STEP = 0.1
 
 
 def load_engine(
@@ -264,11 +266,14 @@ def _choose_threads(
         return ThreadChoice(**known)
     if not options.calibrates:
         return ThreadChoice(*[core_count()] * len(_THREAD_WIDTHS))
-    chosen = {}
+    chosen, fastest = {}, 0.0
     for name, n_rows in _THREAD_WIDTHS.items():
+        if fastest > _LONG_STEP:
+            chosen[name] = core_count()
+            continue
         rows = min(n_rows, context.n_cells)
         times = step_times(partial(_probe, context, rows), counts)
-        chosen[name] = fewest_that_pay(times)
+        chosen[name], fastest = fewest_that_pay(times), min(times.values())
         _log.info("threads: steps of %d rows take %s", rows, times)
     context.clear()
     choice = ThreadChoice(**chosen)

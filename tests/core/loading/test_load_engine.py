@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -180,6 +181,23 @@ def test_threads_that_cannot_be_are_chosen_anew(
     engine, loaded = load_engine(EngineOptions(str(EMBER), n_slots=1, n_ctx=128), cache_folder=tmp_path)
     engine.close()
     assert 1 <= loaded.n_threads <= core_count()
+
+
+@pytest.mark.parametrize(("seconds", "measured"), [(0.01, [1, 6, 64]), (0.06, [1, 6]), (0.5, [1])])
+def test_a_large_model_is_not_kept_from_loading_by_measuring_wide_steps(
+    seconds: float, measured: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``seconds`` is the time of a step of one row."""
+    widths: list[int] = []
+
+    def measure(step: partial[None], counts: tuple[int, ...]) -> dict[int, float]:
+        widths.append(step.args[1])
+        return dict.fromkeys(counts, seconds * (1 if widths[-1] == 1 else 2))
+
+    monkeypatch.setattr("core.loading.load_engine.step_times", measure)
+    engine, loaded = load_engine(EngineOptions(str(EMBER), n_slots=1, n_ctx=128), cache_folder=None)
+    engine.close()
+    assert (widths, loaded.n_threads) == (measured, 1), "the fewest of equally fast counts"
 
 
 def truncated(path: Path) -> None:
