@@ -33,8 +33,6 @@ _BUDGET_SECONDS = 0.3
 _SHORT_STEP, USUAL_WIDTHS = 0.002, range(2, 9)
 _STEPS_TO_RECORD = 3
 _REPEATS = 3
-# The kernel for several rows may be faster than that for one: by 1.18 for four rows of Q4_0, measured with AVX-512.
-_FASTER_KERNEL = 1.25
 # How long a row takes per cached token: measured with _KV_ROWS rows after _FILL tokens, where filling the cache takes
 # at most _FILL_SHARE of the budget. Fewer than _LEAST_FILL tokens are too few to measure.
 _KV_ROWS, _FILL, _LEAST_FILL, _FILL_SHARE = 4, 256, 128, 0.35
@@ -216,18 +214,18 @@ def _kv_slope(context: Context, batch: Batch, empty: float, widest: int, budget:
 def plausible(seconds: dict[int, float]) -> dict[int, float]:
     """Return measured times by rows, with impossible values corrected (those steps were disturbed).
 
-    More rows take hardly less time than fewer rows, and never more time than the same rows split into several narrower
+    More rows never take less time than fewer rows, and never more time than the same rows split into several narrower
     steps.
     """
-    bounded: dict[int, float] = {}
-    least = math.inf
+    monotone: dict[int, float] = {}
+    ceiling = math.inf
     for width in sorted(seconds, reverse=True):
-        bounded[width] = min(seconds[width], _FASTER_KERNEL * least)
-        least = min(least, bounded[width])
+        ceiling = min(ceiling, seconds[width])
+        monotone[width] = ceiling
     result: dict[int, float] = {}
-    for width in sorted(bounded):
+    for width in sorted(monotone):
         in_parts = [math.ceil(width / narrower) * took for narrower, took in result.items()]
-        result[width] = min([bounded[width], *in_parts])
+        result[width] = min([monotone[width], *in_parts])
     return result
 
 
