@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from operator import truediv
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,16 @@ def _quoted_of_prompts() -> Iterator[tuple[str, str]]:
         for state in ("rest", "work")
     }
     yield MEASURED, f"| {beside['rest']}; {beside['work']} |"
+
+
+def _quoted_of_a_larger_model() -> Iterator[tuple[str, str]]:
+    plain, drafted = (_rows("peers_1b", mode=mode, side="slipstream") for mode in ("plain", "drafted"))
+    for values in ([row["vs_peer"] for row in plain], [row["vs_best"] for row in drafted]):
+        yield "README.md", f"| {_joined(values, ' | ')} |"
+        yield MEASURED, f"| {_joined(values)} |"
+    yield MEASURED, _joined(row["ttft_vs_peer"] for row in plain)
+    rates = [[row["tokens_per_s"] for row in rows] for rows in (drafted, plain)]
+    yield MEASURED, f"| {_joined(map(truediv, *rates))} |"
 
 
 def _quoted_of_a_gpu() -> Iterator[tuple[str, str]]:
@@ -94,6 +105,7 @@ def _quoted() -> Iterator[tuple[str, str]]:
     yield MEASURED, f"| {_least_of_the_bare_loop('engine')} |"
 
     yield from _quoted_of_prompts()
+    yield from _quoted_of_a_larger_model()
     truth = _result("truth")["summary"]
     yield MEASURED, f"| {truth['speedup_known_share']:.0%} |".replace("%", " %")
     yield MEASURED, f"{truth['speedup_error_p50']:.0%} / {truth['speedup_error_p90']:.0%} off".replace("%", " %")
