@@ -15,7 +15,7 @@ from pathlib import Path
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder, models_place_file
 from app.library.errors import LibraryError
-from models.files.disk import held_lock, is_there, write_whole
+from models.files.disk import full_path, held_lock, is_there, write_whole
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 from models.library.values import MoveStep
@@ -221,7 +221,7 @@ _STAYS = Sentence("The models are where they were.")
 
 
 def _place(chosen: Path, source: Path) -> Path:
-    chosen = Path(os.path.abspath(os.path.expanduser(chosen)))
+    chosen = full_path(chosen)
     try:
         is_chosen_there = is_there(chosen)
         if is_chosen_there and not chosen.is_dir():

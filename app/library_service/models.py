@@ -26,6 +26,7 @@ from models.catalog.imported_folders import (
     recognise,
     write_folders,
 )
+from models.files.disk import full_path
 from models.formatting.program import PROGRAM
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
@@ -209,7 +210,7 @@ def link_model(file: Path) -> None:
 def forget_folder(folder: Path) -> Path:
     """No longer look through an imported folder; raises LibraryError where it is not on the list."""
     known = read_folders(folders_file())
-    path = Path(os.path.abspath(os.path.expanduser(folder)))
+    path = full_path(folder)
     # As with importing, a program's whole folder stands for the folder of models in it.
     meant = {path / below for below in PLACES_BELOW}
     others = tuple(other for other in known if other.path not in meant)

@@ -1,4 +1,4 @@
-"""Measures how long a context's steps take, within a fraction of a second or few steps, or remembers it."""
+"""Measures how long a context's steps take, in a fraction of a second or in few steps, or remembers it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from models.files.disk import is_there, read_json, read_value, write_whole
+from models.files.disk import full_path, is_there, read_json, read_value, write_whole
 from models.formatting.json_values import plain
 from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
@@ -59,7 +59,7 @@ def recognise(folder: Path) -> ImportedFolder:
 
     Raises ImportRefused.
     """
-    folder = Path(os.path.abspath(os.path.expanduser(folder)))
+    folder = full_path(folder)
     try:
         if not os.path.isdir(folder):
             what = Sentence("is no folder") if is_there(folder) else Sentence("does not exist")

@@ -66,6 +66,11 @@ def write_whole(path: Path, text: str, *, is_durable: bool = False, is_private: 
         new.unlink(missing_ok=True)
 
 
+def full_path(written: Path) -> Path:
+    """Return the full path that a user wrote, perhaps with ~. A ~ of nobody's stays: ``Path.expanduser`` raises."""
+    return Path(os.path.abspath(os.path.expanduser(written)))
+
+
 def is_there(path: Path) -> bool:
     """Return whether there is something at ``path``; raises OSError where the system does not say.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -38,9 +37,10 @@ def _import(folder: Path, as_json: bool) -> None:
     from app.cli.models.library import answer
     from models.catalog.catalog import Catalog
     from models.catalog.imported_folders import FolderKind, ImportedFolder
+    from models.files.disk import full_path
     from models.library.requests import ImportFolder
 
-    place = answer(ImportFolder(os.path.abspath(os.path.expanduser(folder))))
+    place = answer(ImportFolder(str(full_path(folder))))
     catalog = Catalog([], starter=None, imported=[ImportedFolder(Path(place.path), FolderKind(place.kind))])
     entries = catalog.entries()
     problems = [problem.sentence for problem in catalog.folder_problems]
@@ -56,9 +56,10 @@ def _import(folder: Path, as_json: bool) -> None:
 
 def _forget(folder: Path, as_json: bool) -> None:
     from app.cli.models.library import answer
+    from models.files.disk import full_path
     from models.library.requests import ForgetFolder
 
-    path = answer(ForgetFolder(os.path.abspath(os.path.expanduser(folder))))
+    path = answer(ForgetFolder(str(full_path(folder))))
     if as_json:
         print(json.dumps({"forgotten": path}))
     else:

@@ -132,9 +132,9 @@ def why_this_fast(timings: Timings) -> str:
             "Drafts were right often enough that each step wrote {each:.1f} tokens, and the model checked them all.",
             each=each,
         )
-    if timings.peak_share is None and timings.accepted_tokens and timings.speedup is None:
-        return tr("Drafts let each step write {each:.1f} tokens. What that gained is not known yet.", each=each)
     if timings.peak_share is None:
+        if timings.accepted_tokens and timings.speedup is None:
+            return tr("Drafts let each step write {each:.1f} tokens. What that gained is not known yet.", each=each)
         steps = (
             tr("Drafts did not make it faster.")
             if timings.drafted_tokens
