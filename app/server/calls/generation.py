@@ -12,7 +12,7 @@ from starlette.requests import Request as HttpRequest
 
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.model_pool import ModelPool
-from app.server.http.errors import RequestFailed, refuse
+from app.server.http.errors import RequestFailed, cancelled
 from app.server.http.sse import while_connected
 from app.server.replies.pieces import Piece, Span
 from core.values.messages import (
@@ -139,7 +139,7 @@ async def ask(bridge: EngineBridge, request: AnyRequest, kind: type[_Answer]) ->
     if ended.failure is not None:
         raise RequestFailed(ended.failure)
     if ended.reason is FinishReason.CANCELLED:
-        raise refuse(503, "The request was cancelled.", code="cancelled")
+        raise cancelled()
     return next(answer for answer in answers if isinstance(answer, kind))
 
 
