@@ -1349,11 +1349,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
-      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.</source>
       <translation>Begrenzt vom Speichertempo: Jedes Token liest die Gewichte, mit {peak_share:.0%} des gemessenen Höchstwerts.</translation>
     </message>
@@ -1446,6 +1441,11 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Total</source>
       <translation>Gesamt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
+      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -7204,6 +7204,11 @@ Klicke für mehr.</translation>
       <translation>Eine Datei</translation>
     </message>
     <message>
+      <location filename="../../app/library_service/downloads.py" />
+      <source>There is no download {number}.</source>
+      <translation>Es gibt keinen Download {number}.</translation>
+    </message>
+    <message>
       <location filename="../../app/library_service/hub.py" />
       <source>{path} cannot be written: {reason}. Check its permissions and the disk's space.</source>
       <translation>{path} kann nicht geschrieben werden: {reason}. Prüfe die Rechte und den Platz auf der Platte.</translation>
@@ -7307,6 +7312,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/library_service/quantising.py" />
       <source>{name} is being made already. Give this one another name.</source>
       <translation>{name} entsteht schon. Gib diesem einen anderen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/quantising.py" />
+      <source>There is no copy {number} that is made smaller.</source>
+      <translation>Es gibt keine Kopie {number}, die verkleinert wird.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/service.py" />
