@@ -7235,6 +7235,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />
+      <source>{path} was not imported.{how}</source>
+      <translation>{path} wurde nicht importiert.{how}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
       <source>{name} is a folder. Import it in the library to use the models in it where they are.</source>
       <translation>{name} ist ein Ordner. Importiere ihn in der Bibliothek, dann werden die Modelle darin dort genutzt, wo sie sind.</translation>
     </message>
@@ -7595,6 +7600,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/chat/images.py" />
+      <source>Images are not fetched from the web: send it as a data URL.{how}</source>
+      <translation>Bilder werden nicht aus dem Web geholt: Sende es als data-URL.{how}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/images.py" />
       <source>Load one that can: its page in the library says so.</source>
       <translation>Lade eines, das es kann: Seine Seite in der Bibliothek sagt es.</translation>
     </message>
@@ -7675,6 +7685,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
+      <source>The remote {name} sends to another address ({status}): requests are not sent there. {how}</source>
+      <translation>Der entfernte Server {name} leitet an eine andere Adresse weiter ({status}): Dorthin wird nichts gesendet. {how}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
       <source>The remote {name} answers with {kind} instead of JSON: is its address right? It usually ends with /v1.</source>
       <translation>Der entfernte Server {name} antwortet mit {kind} statt JSON: Stimmt die Adresse? Sie endet meist auf /v1.</translation>
     </message>
@@ -7685,13 +7700,23 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
-      <source>The remote {name} refuses its key ({status}: {words}). Give it another with `{program} remotes add {name} {url}`.</source>
-      <translation>Der entfernte Server {name} lehnt seinen Schlüssel ab ({status}: „{words}“). Gib ihm mit `{program} remotes add {name} {url}` einen anderen.</translation>
+      <source>The remote {name} refuses its key ({status}: {words}). {how}</source>
+      <translation>Der entfernte Server {name} lehnt seinen Schlüssel ab ({status}: „{words}“). {how}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>Add it under its own one on the page Server.</source>
+      <translation>Füge ihn auf der Seite „Server“ unter seiner eigenen hinzu.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
       <source>a body of no type</source>
       <translation>einem Inhalt ohne Typ</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>Give it another: add it again on the page Server.</source>
+      <translation>Gib ihm einen anderen: Füge ihn auf der Seite „Server“ neu hinzu.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/routes.py" />
@@ -7710,8 +7735,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/store.py" />
+      <source>{name} is no model of this machine: name one that {where} shows.</source>
+      <translation>{name} ist kein Modell dieses Computers: Nenne eines, das {where} zeigt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/store.py" />
       <source>The remote servers</source>
       <translation>Die Liste der entfernten Server</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/store.py" />
+      <source>the library</source>
+      <translation>die Bibliothek</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/upstream.py" />
@@ -8255,8 +8290,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
-      <source>The engine {cause}, {n_deaths} times in a row. The next request starts it again.</source>
-      <translation>Die Engine {cause}, {n_deaths}-mal hintereinander. Die nächste Anfrage startet sie neu.</translation>
+      <source>The engine {cause}, {n_deaths} times in a row.</source>
+      <translation>Die Engine {cause}, {n_deaths}-mal hintereinander.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />

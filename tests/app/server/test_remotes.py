@@ -16,6 +16,7 @@ from app.server.http.sse import PING
 from app.server.remotes.exchange import Remotes
 from app.server.remotes.pass_through import PassThrough
 from app.server.remotes.store import RemoteStore
+from models.formatting.program import IN_WINDOW
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.scripted_remote import HEAD, ScriptedRemote, chunk, json_reply
 from tests.support.waiting import until
@@ -453,6 +454,35 @@ def test_a_remote_that_fails_is_named(front, scripted, reply, status, words, str
     answer = front.http.post("/v1/chat/completions", json=CHAT | {"model": "odd/m", "stream": streams})
     assert answer.status_code == status
     assert words in answer.json()["error"]["message"]
+
+
+def test_in_the_window_no_sentence_names_a_command(monkeypatch, tmp_path):
+    monkeypatch.setenv(IN_WINDOW, "1")
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    remote = ScriptedRemote()
+    with RunningServer("--no-draft", "--no-calibration") as window:
+
+        def ask(reply: bytes) -> httpx.Response:
+            remote.reply = reply
+            return window.http.post("/v1/chat/completions", json=CHAT | {"model": "odd/m"})
+
+        remote.reply = json_reply("200 OK", b'{"data": []}')
+        none = window.http.delete("/slipstream/remotes/odd")
+        add(window, "odd", remote.url)
+        wrong = {"name": "odd", "url": remote.url, "fallback": "odd/m"}
+        answers = (
+            none,
+            ask(json_reply("302 Found", b"", "location: http://169.254.169.254/")),
+            ask(json_reply("401 No", b'{"error": {"message": "bad key"}}')),
+            window.http.post("/slipstream/remotes", json=wrong),
+            window.http.request("DELETE", "/api/delete", json={"model": "odd/m"}),
+        )
+    remote.close()
+    words = ("page Server", "page Server", "page Server", "the library", "page Server")
+    for answer, word in zip(answers, words, strict=True):
+        assert answer.status_code >= 400
+        assert word in answer.text
+        assert "slipstream " not in answer.text
 
 
 def test_errors_have_the_form_of_the_path(front, scripted):
