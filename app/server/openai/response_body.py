@@ -121,6 +121,8 @@ class ResponseBody(WholeNumbers):
             **tools.chosen(self.tool_choice),
         }
         fields = with_own(fields, own, ("messages", "n"))
+        if reasoning:  # OpenRouter's budget and switch too
+            fields["reasoning"] = reasoning
         if reasoning.get("effort") is not None:
             fields["reasoning_effort"] = reasoning["effort"]
         fields |= _format_of(text)
