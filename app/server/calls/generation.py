@@ -28,7 +28,7 @@ from core.values.messages import (
     Token,
     TokenLogprob,
 )
-from core.values.request import Detokenized, DetokenizeRequest, Request, Tokenized, TokenizeRequest
+from core.values.request import Detokenized, DetokenizeRequest, PromptImage, Request, Tokenized, TokenizeRequest
 
 _Answer = TypeVar("_Answer", bound=Answer)
 _numbers = itertools.count()
@@ -166,10 +166,14 @@ async def answered(
 
 
 async def tokens_of(
-    bridge: EngineBridge, *parts: str | int, add_special: bool = False, parse_special: bool = True
+    bridge: EngineBridge,
+    *parts: str | int,
+    add_special: bool = False,
+    parse_special: bool = True,
+    images: tuple[PromptImage, ...] = (),
 ) -> tuple[int, ...]:
     """Return the tokens of ``parts``, as TokenizeRequest has them; raises RequestFailed."""
-    request = TokenizeRequest(new_id("tokens"), parts, add_special, parse_special)
+    request = TokenizeRequest(new_id("tokens"), parts, add_special, parse_special, images)
     return (await ask(bridge, request, Tokenized)).tokens
 
 

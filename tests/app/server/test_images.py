@@ -86,6 +86,20 @@ def test_takes_images_in_the_forms_that_clients_send(seeing: RunningServer, form
     assert seeing.client.responses.create(model=seeing.state["model"], input=said, **fields).output_text == replies[0]
 
 
+def test_images_count_where_tokens_are_counted(seeing: RunningServer) -> None:
+    url, data = data_url(picture()), base64.b64encode(picture()).decode()
+    block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+    bodies = {
+        "/v1/messages/count_tokens": {"messages": [{"role": "user", "content": [block]}]},
+        "/v1/chat/completions/input_tokens": {"messages": [{"role": "user", "content": [part(url)]}]},
+        "/v1/responses/input_tokens": {
+            "input": [{"role": "user", "content": [{"type": "input_image", "image_url": url}]}]
+        },
+    }
+    counted = [seeing.http.post(path, json=body).json()["input_tokens"] for path, body in bodies.items()]
+    assert counted == [ask(seeing, part(url)).usage.prompt_tokens] * 3
+
+
 def test_a_response_names_an_image_that_was_uploaded_and_goes_on_from_it(seeing: RunningServer) -> None:
     file = picture(seed=4)
     uploaded = seeing.client.files.create(file=("seen.png", file), purpose="vision")
