@@ -338,6 +338,9 @@ async def _pulled(library: LibraryWorker, pool: ModelPool, name: str) -> AsyncGe
     while True:
         state = await find_pull(library, wanted)
         if state is None:
+            if await meant(library, pool, name) is None:  # somebody cleared the list of what is done
+                yield {"status": "success"}
+                return
             raise refuse(400, f"The download of {wanted.repo_id} was taken off the list.", param="model")
         if state.problem:
             raise refuse(400, state.problem, param="model")
