@@ -68,7 +68,7 @@ class EndpointAnswer:
             return by_code[self.code]
         if self.status in (429, 503):
             return RetryVerdict.BUSY
-        if self.status in (401, 403):
+        if self.status in (401, 403) and self.code != "remote_key_refused":  # which other lines do not go to
             return RetryVerdict.LOCKED_OUT
         return RetryVerdict.FAULT if self.status in (500, 502, 504) else RetryVerdict.FINAL
 

@@ -575,6 +575,27 @@ def test_a_batch_may_name_a_remotes_model(front, scripted):
     assert sent == CHAT | {"model": "m"}
 
 
+def test_a_remote_that_refuses_its_key_ends_its_own_lines_of_a_batch_alone(front, scripted):
+    scripted.reply = json_reply("401 No", b'{"error": {"message": "bad key"}}')
+    lines = [
+        {"custom_id": model, "method": "POST", "url": "/v1/chat/completions", "body": CHAT | {"model": model}}
+        for model in ("odd/m", MODEL)
+    ]
+    uploaded = front.client.files.create(file=("in.jsonl", "\n".join(map(json.dumps, lines)).encode()), purpose="batch")
+    made = front.client.batches.create(
+        input_file_id=uploaded.id, endpoint="/v1/chat/completions", completion_window="24h"
+    )
+    batch = until(
+        lambda: one if (one := front.client.batches.retrieve(made.id)).completed_at or one.failed_at else None
+    )
+    assert batch.status == "completed"
+    answered, refused = (
+        json.loads(front.client.files.content(file_id).text) for file_id in (batch.output_file_id, batch.error_file_id)
+    )
+    assert (answered["custom_id"], refused["custom_id"]) == (MODEL, "odd/m")
+    assert refused["response"]["body"]["error"]["code"] == "remote_key_refused"
+
+
 def test_the_live_events_show_remote_requests(front, scripted):
     scripted.reply, scripted.stays = HEAD + chunk(BROKEN), True
     with front.http.stream("GET", "/slipstream/events") as stream:
