@@ -181,7 +181,7 @@ class RemoteError(ApiError):
 
     def __init__(self, remote: Remote, response: httpx.Response, body: bytes) -> None:
         status = response.status_code
-        is_locked = status in (401, 403)
+        is_locked = status == 401  # a 403 can be about what was asked
         is_too_long = status in (400, 413) and any(word in str(body) for word in _TOO_LONG_WORDS)
         answer = ErrorAnswer(status, SERVER, _TOO_LONG if is_too_long else "remote_error")
         message = Sentence(
