@@ -71,6 +71,7 @@ def running_servers() -> tuple[RunningServer, ...]:
 
 def local_url(host: str, port: int) -> str:
     """Return the address by which this machine reaches a server that listens on ``host``."""
+    host = host.strip("[]")
     reachable = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
 

@@ -7,19 +7,21 @@ from collections.abc import Callable
 
 from app.environment.paths import models_folder
 from app.library.hub_access import hub
-from app.library.trouble import trouble_of
+from app.library.trouble import library_error, trouble_of
 from app.library_service.outbox import ChangeNotifier
 from models.download.model_download import DownloadRequest
 from models.download.progress import AT_REST, DownloadPhase
 from models.download.queue import DownloadQueue, QueuedDownload
+from models.formatting.sentence import Sentence
 from models.hub.errors import HubError
-from models.library.values import Download
+from models.library.values import Download, Trouble, TroubleKind
 
 
 class DownloadService:
     """Downloads one model after the other. ``tell`` gets all downloads whenever one has changed, ``arrived`` nothing.
 
-    Both are called from threads. Methods raise HubError where the Hub's settings cannot be used.
+    Both are called from threads. Methods raise HubError where the Hub's settings cannot be used, and
+    LibraryError for a number that no download had.
     """
 
     def __init__(self, tell: Callable[[tuple[Download, ...]], None], arrived: Callable[[], None]) -> None:
@@ -77,28 +79,38 @@ class DownloadService:
 
     def pause(self, number: int) -> None:
         """Stop one and keep what has arrived."""
-        self.queue.pause(number)
+        self._queue_of(number).pause(number)
         self._notifier.note()
 
     def resume(self, number: int) -> None:
         """Let one go on."""
-        self.queue.resume(number)
+        self._queue_of(number).resume(number)
         self._notifier.note()
 
     def cancel(self, number: int) -> None:
         """End one and remove what has arrived."""
-        self.queue.cancel(number)
+        self._queue_of(number).cancel(number)
         self._notifier.note()
 
     def move(self, number: int, position: int) -> None:
         """Put one at a place of the queue."""
-        self.queue.move(number, max(0, position))
+        self._queue_of(number).move(number, max(0, position))
         self._notifier.note()
 
     def clear_ended(self) -> None:
         """Take those that have ended off the list."""
         self.queue.clear_ended()
         self._notifier.note()
+
+    def _queue_of(self, number: int) -> DownloadQueue:
+        """Return the queue; raises LibraryError where it never gave this number.
+
+        What is over by now can still be asked for: it may have ended after the client looked.
+        """
+        queue = self.queue
+        if not queue.has_given(number):
+            raise library_error(Trouble(Sentence("There is no download {number}.", number=number), TroubleKind.MISSING))
+        return queue
 
     def use_settings(self) -> None:
         """Ask the Hub as it is set now."""

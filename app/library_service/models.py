@@ -27,7 +27,7 @@ from models.catalog.imported_folders import (
     write_folders,
 )
 from models.files.disk import full_path
-from models.formatting.program import PROGRAM
+from models.formatting.program import PROGRAM, advice
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 from models.library.values import FolderPlace, ModelRow, ModelRows, RowReport
@@ -215,7 +215,8 @@ def forget_folder(folder: Path) -> Path:
     meant = {path / below for below in PLACES_BELOW}
     others = tuple(other for other in known if other.path not in meant)
     if others == known:
-        raise LibraryError(f"{path} was not imported. `{PROGRAM} models import` lists what was.", ExitCode.USAGE)
+        how = advice(f" `{PROGRAM} models import` lists what was.", "")  # the window lists it beside the question
+        raise LibraryError("{path} was not imported.{how}", ExitCode.USAGE, path=path, how=how)
     _save(others)
     return path
 

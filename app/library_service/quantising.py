@@ -11,14 +11,14 @@ from typing import Any
 from app.environment.paths import models_folder
 from app.jobs.quantise.job import QuantiseJob, remove_leftovers
 from app.library.find_model import UnusableModel
-from app.library.trouble import trouble_of
+from app.library.trouble import library_error, trouble_of
 from app.library_service.models import ModelService
 from app.library_service.outbox import ChangeNotifier
 from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
 from models.formatting.sentence import Sentence
 from models.library.requests import Quantise
-from models.library.values import QuantiseOffer, QuantiseTarget, Quantising
+from models.library.values import QuantiseOffer, QuantiseTarget, Quantising, Trouble, TroubleKind
 from models.quantise.plan import (
     FOLDER,
     ORIGINALS,
@@ -131,8 +131,11 @@ class QuantiseService:
         return begun
 
     def cancel(self, number: int) -> None:
-        """End one, and take it off the list."""
+        """End one, and take it off the list; one that was taken off before needs nothing. Raises LibraryError."""
         with self._lock:
+            if not 1 <= number <= self._n_begun:
+                sentence = Sentence("There is no copy {number} that is made smaller.", number=number)
+                raise library_error(Trouble(sentence, TroubleKind.MISSING))
             job = self._jobs.pop(number, None)
             self._known.pop(number, None)
         if job is not None:

@@ -116,6 +116,7 @@ ROUTES = (
     ("POST", "/slots/{id_slot}", properties.act_on_slot),
     ("GET", "/metrics", metrics.metrics),
     ("POST", "/v1/audio/{kind}", audio.audio),
+    ("GET", "/v1/audio/{kind}", audio.audio),
     ("GET", "/", ollama_models.root),
     ("GET", "/api/version", ollama_models.version),
     ("GET", "/api/tags", ollama_models.tags),

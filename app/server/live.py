@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from app.server.calls.engine_bridge import AskedRequest, LiveRequest
 from app.server.calls.model_pool import ModelPool
 from app.server.http.body import wants_facts
-from app.server.http.errors import refuse
+from app.server.http.errors import cancelled, refuse
 from app.server.http.keys import may_see
 from app.server.http.sse import EventStream, encode_event
 from app.server.remotes.figures import RemoteFigures, RemoteRequest
@@ -31,13 +31,13 @@ async def list_requests(http: HttpRequest) -> Response:
 
 
 async def cancel_request(request_id: str, http: HttpRequest) -> Response:
-    """End a request early: its reply has what came until now. The owner may end those of others."""
+    """End a request early: its client is told so, in a stream behind what has come. The owner may end all."""
     pool: ModelPool = http.app.state.pool
     figures: RemoteFigures = http.app.state.remotes.figures
     here = ((host, one) for host in pool.hosts for one in (*host.bridge.live, *host.bridge.asked))
     ids = {one.request.id: host for host, one in here if may_see(one.made_by)}
     if request_id in figures.live and may_see(figures.live[request_id].made_by):
-        figures.live[request_id].end(refuse(503, "The request was cancelled.", code="cancelled"))
+        figures.live[request_id].end(cancelled())
     elif request_id in ids:
         ids[request_id].bridge.cancel(request_id)
     else:

@@ -183,21 +183,26 @@ def _fits_beside(entry: ModelEntry, loaded: Sequence[LoadedModel]) -> bool:
 def say_what_is_served(settings: ServerSettings, keys: ApiKeys, host: ModelHost, port: int | None) -> None:
     """Say where the server is, and list it for other commands; one with Unix sockets alone is not listed."""
     problem, url = None, f"unix:{settings.host}"
+    addresses = [one for one in settings.hosts if not is_socket_path(one)]
     if port is not None:
-        address = next(one for one in settings.hosts if not is_socket_path(one))
-        problem = discovery.enlist(host=address, port=port, api_key=keys.local, model=host.name)
-        url = discovery.local_url(address, port)
+        problem = discovery.enlist(host=addresses[0], port=port, api_key=keys.local, model=host.name)
+        url = discovery.local_url(addresses[0], port)
     with contextlib.suppress(OSError):  # whoever would have read it is gone already
         if problem:
             print(problem, file=sys.stderr)
         if settings.announce:
             print(f"{READY_PREFIX}{url}", flush=True)
         else:
-            where = f"{url}/v1" if port is not None else url
-            others = next((one for one in settings.hosts if not names_this_machine(one)), None)
-            elsewhere = address_of(others) if others is not None else None
-            with_key = f" Other machines: http://{elsewhere}:{port}/v1, with a key." if elsewhere else ""
-            print(f"{_served(host)} at {where}.{with_key} Ctrl-C stops it.", file=sys.stderr, flush=True)
+            here = [f"{discovery.local_url(one, port)}/v1" for one in addresses if port is not None]
+            here += [f"unix:{one}" for one in settings.hosts if is_socket_path(one)]
+            names = [address_of(one) for one in addresses if not names_this_machine(one)]
+            there = [f"http://{name}:{port}/v1" for name in names if name is not None]
+            with_key = f" Other machines: {_listed(there)}, with a key." if there else ""
+            print(f"{_served(host)} at {_listed(here)}.{with_key} Ctrl-C stops it.", file=sys.stderr, flush=True)
+
+
+def _listed(addresses: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(addresses))
 
 
 def _served(host: ModelHost) -> str:

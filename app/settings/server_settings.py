@@ -37,7 +37,7 @@ class ServerSettings:
     requests get that do not say, by the fields of their bodies; it goes before the settings of a model. ``n_predict``
     bounds the tokens of a reply that does not say its limit, ``reasoning_budget`` those of its thoughts (-1: any
     number), which are part of its text where ``reasoning_format`` is none. ``template_variables`` are what a template
-    reads unless a request says otherwise. ``strict_models`` refuses names that no model has, which the loaded one
+    reads unless a request says otherwise. ``strict_models`` refuses names that no model has, which the chosen one
     answers otherwise. With ``on_demand`` the first model is loaded by the first request that needs it. A model that
     answered nobody for ``idle_unload`` seconds leaves memory until the next call (None: never). At most ``models_max``
     are loaded at once. ``aliases`` are other names of models, "" that of the start. ``lora`` are LoRA adapters of the

@@ -276,12 +276,15 @@ class Embedder:
         self._batch = []
 
     def _end_cancelled(self, events: list[RequestEvent]) -> None:
+        is_begun = bool(self._batch)
         for request_id in self._cancelled:
             job = self._jobs.get(request_id)
             if job is not None:
                 self._drop(job)
                 events.append(Ended(request_id, FinishReason.CANCELLED))
         self._cancelled.clear()
+        if is_begun and not self._batch and self._context is not None:
+            self._context.clear()  # what was read of it
 
     def _drop(self, job: _EmbeddingJob) -> None:
         del self._jobs[job.id]

@@ -22,7 +22,7 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.context import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.images import ImageEncoder
-from core.scheduler.input_processor import InputProcessor, PreparedRequest
+from core.scheduler.input_processor import InputProcessor, PreparedRequest, convert
 from core.scheduler.planner import (
     NO_DRAFTS,
     Share,
@@ -43,6 +43,7 @@ from core.speculation.proposers.draft_model import DraftModelProposer
 from core.speculation.speculator import Speculator
 from core.values.errors import BadRequest, SlipstreamError
 from core.values.messages import (
+    Answer,
     CacheMiss,
     Ended,
     FinishReason,
@@ -53,7 +54,7 @@ from core.values.messages import (
     Started,
     TokenLogprob,
 )
-from core.values.request import Lane, Request, SamplingParams
+from core.values.request import DetokenizeRequest, Lane, Request, SamplingParams, TokenizeRequest
 
 # Seconds that a step waits for the disk, or for an image, while no request can go on.
 _LONGEST_WAIT = 0.01
@@ -110,6 +111,10 @@ class Engine:
     def tokenize(self, request: Request) -> npt.NDArray[np.int32]:
         """Return the prompt's tokens. Raises PromptTooLong and BadRequest. Safe on any thread."""
         return self._intake.tokenize(request)
+
+    def answer(self, request: TokenizeRequest | DetokenizeRequest) -> Answer:
+        """Return the answer to a request that needs no step; raises BadRequest. Safe on any thread."""
+        return convert(request, self.vocab, self._intake.images)
 
     def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
         """Return what ``submit`` takes; ``tokens`` are the prompt's if they are known. Safe on any thread.

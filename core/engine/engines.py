@@ -10,7 +10,6 @@ from dataclasses import replace
 from core.engine.embedder import Embedder, Prepared, PreparedEmbedding
 from core.engine.engine import Engine
 from core.engine.slot_files import SlotFiles
-from core.scheduler.input_processor import convert
 from core.values.errors import BadRequest
 from core.values.messages import Answer, LaneCount, RequestEvent, Snapshot, Started, StepRequest
 from core.values.request import DetokenizeRequest, EmbedRequest, Request, SlotRequest, TokenizeRequest
@@ -52,7 +51,7 @@ class Engines:
 
     def answer(self, request: TokenizeRequest | DetokenizeRequest) -> Answer:
         """Return the answer to a request that needs no step; raises BadRequest."""
-        return convert(request, self.main.vocab)
+        return self.main.answer(request)
 
     def submit(self, prepared: Prepared, submitted_at: float | None = None) -> None:
         """Queue a request with the engine that it is for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -285,12 +286,12 @@ class Supervisor:
         self._n_failures += 1
         return _WAITS[min(self._n_failures, len(_WAITS)) - 1]
 
-    def _fail(self, problem: str, wait: float) -> None:
-        """Run no engine for ``wait`` seconds, and end the requests that wait for one."""
+    def _fail(self, problem: str, wait: float, message: str = "") -> None:
+        """Run no engine for ``wait`` seconds, and end the requests with this message, else with the problem."""
         self._process = None
         self._generation += 1
         self._publish(EngineState(EnginePhase.FAILED, problem=problem, retry_at=time.monotonic() + wait))
-        self._end_all(Failure(FailureKind.ENGINE_DIED, problem, retry_after=wait))
+        self._end_all(Failure(FailureKind.ENGINE_DIED, message or problem, retry_after=wait))
 
     def _bury(self, process: EngineProcess, code: int) -> None:
         """Handle the death of a process: end its requests, and start another process now or later."""
@@ -311,11 +312,14 @@ class Supervisor:
         if wait > _UNNOTICED_WAIT:
             detail = Sentence("Its last words: {words}", words=words) if words and cause != _KILLED else ""
             problem = Sentence(
-                "The engine {cause}, {n_deaths} times in a row. The next request starts it again.",
+                "The engine {cause}, {n_deaths} times in a row.",
                 cause=cause,
                 n_deaths=self._n_deaths,
             )
-            self._fail(joined((problem, detail)), wait)
+            problem = joined((problem, detail))
+            # As who asks meanwhile is told.
+            again = Sentence("{problem} Try again in {seconds} s.", problem=problem, seconds=math.ceil(wait))
+            self._fail(problem, wait, again)
             return
         self._keep_unbegun()
         message = Sentence(

@@ -15,7 +15,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from PIL import Image, ImageOps
 
 from core.kv_cache.prefix_tree import image_ids
 from core.values.errors import BadRequest, SlipstreamError
-from core.values.request import Request
+from core.values.request import PromptImage
 from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -130,17 +130,19 @@ class PromptReader:
         self._key = key
         self._n_ubatch = n_ubatch
 
-    def read(self, request: Request, vocab: Vocab) -> tuple[npt.NDArray[np.int32], tuple[ImageRows, ...]]:
+    def read(
+        self, prompt: str, images: Sequence[PromptImage], vocab: Vocab
+    ) -> tuple[npt.NDArray[np.int32], tuple[ImageRows, ...]]:
         """Return the ids of a prompt's rows, shape (n_rows,), and those that are images. Raises BadRequest."""
         from core.llama.projector import EncodingFailed, ImageChunk  # the server decodes images without llama.cpp
 
         try:
-            chunks = self.projector.chunks(list(_parts(request)), vocab.adds_begin)
+            chunks = self.projector.chunks(list(_parts(prompt, images)), vocab.adds_begin)
         except EncodingFailed as error:
             raise BadRequest(error.message, param="messages") from error
         if not chunks or isinstance(chunks[-1], ImageChunk):
             raise BadRequest(Sentence("The prompt ends with an image: put text behind it."), param="prompt")
-        hashes = [hashlib.sha256(image.data).digest() for image in request.images]
+        hashes = [hashlib.sha256(image.data).digest() for image in images]
         n_parts = [0] * len(hashes)
         ids: list[npt.NDArray[np.int32]] = []
         rows: list[ImageRows] = []
@@ -151,7 +153,7 @@ class PromptReader:
                 index, part = chunk.image, n_parts[chunk.image]
                 n_parts[index] += 1
                 end = start + chunk.n_rows
-                data = request.images[index].data
+                data = images[index].data
                 rows.append(ImageRows(start, end, chunk.positions, hashes[index], part, data))
                 key = self._key + hashes[index] + part.to_bytes(4, "little")
                 ids.append(image_ids(key, chunk.n_rows, chunk.n_positions))
@@ -171,17 +173,16 @@ class PromptReader:
             )
 
 
-def _parts(request: Request) -> Iterator[str | tuple[int, int]]:
+def _parts(prompt: str, images: Sequence[PromptImage]) -> Iterator[str | tuple[int, int]]:
     """Yield a prompt's texts, and the sizes of the images between them."""
-    assert isinstance(request.prompt, str)
     done = 0
-    for image in request.images:
+    for image in images:
         if image.offset > done:
-            yield request.prompt[done : image.offset]
+            yield prompt[done : image.offset]
             done = image.offset
         yield image_size(image.data)
-    if done < len(request.prompt):
-        yield request.prompt[done:]
+    if done < len(prompt):
+        yield prompt[done:]
 
 
 _log = logging.getLogger(__name__)

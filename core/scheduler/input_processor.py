@@ -49,11 +49,19 @@ def checked_tokens(tokens: Sequence[int], vocab: Vocab, param: str) -> npt.NDArr
     return np.array(tokens, np.int32)
 
 
-def convert(request: TokenizeRequest | DetokenizeRequest, vocab: Vocab) -> Tokenized | Detokenized:
-    """Turn text into tokens or back as llama-server (``tokenize_mixed``, ``tokens_to_str``); raises BadRequest."""
+def convert(
+    request: TokenizeRequest | DetokenizeRequest, vocab: Vocab, images: PromptReader | None = None
+) -> Tokenized | Detokenized:
+    """Turn text into tokens or back as llama-server (``tokenize_mixed``, ``tokens_to_str``); raises BadRequest.
+
+    ``images`` reads prompts with images, which have no bytes.
+    """
     if isinstance(request, DetokenizeRequest):
         tokens = checked_tokens(request.tokens, vocab, "tokens").tolist()
         return Detokenized(request.id, b"".join(map(vocab.bytes_of, tokens)).decode("utf-8", "replace"))
+    if request.images:
+        rows = _reader(images).read(str(request.parts[0]), request.images, vocab)[0].tolist()
+        return Tokenized(request.id, tuple(rows), (b"",) * len(rows))
     found: list[int] = []
     for index, part in enumerate(request.parts):
         if isinstance(part, str):
@@ -62,6 +70,17 @@ def convert(request: TokenizeRequest | DetokenizeRequest, vocab: Vocab) -> Token
         else:
             found += checked_tokens((part,), vocab, "content").tolist()
     return Tokenized(request.id, tuple(found), tuple(map(vocab.bytes_of, found)))
+
+
+def _reader(images: PromptReader | None) -> PromptReader:
+    """Return what reads prompts with images; raises BadRequest where the model cannot."""
+    if images is None:
+        raise BadRequest(
+            "This model was loaded without a projector, so it cannot see images. Load a model that can, with its "
+            "projector: a file named mmproj….gguf beside it, or the one named by the option mmproj.",
+            param="messages",
+        )
+    return images
 
 
 class InputProcessor:
@@ -108,16 +127,11 @@ class InputProcessor:
         return tokens
 
     def _read_images(self, request: Request) -> tuple[npt.NDArray[np.int32], tuple[ImageRows, ...]]:
-        if self.images is None:
-            raise BadRequest(
-                "This model was loaded without a projector, so it cannot see images. Load a model that can, with its "
-                "projector: a file named mmproj….gguf beside it, or the one named by the option mmproj.",
-                param="messages",
-            )
+        reader = _reader(self.images)
         assert isinstance(request.prompt, str)
         # Refuse a text that is too long before reading its images.
         self._tokens(request.prompt)
-        tokens, images = self.images.read(request, self.vocab)
+        tokens, images = reader.read(request.prompt, request.images, self.vocab)
         if len(tokens) >= self.n_ctx:
             raise PromptTooLong(len(tokens), self.n_ctx)
         return tokens, images

@@ -363,13 +363,14 @@ class TokenizeRequest:
     """Asks for the tokens of ``parts`` in order: texts, and token ids that stay as they are.
 
     ``add_special`` adds the model's special tokens before and after the first text. ``parse_special`` recognises
-    special tokens written out.
+    special tokens written out. ``images`` stand in the first part, the only one then; their rows have ids of their own.
     """
 
     id: str
     parts: tuple[str | int, ...]
     add_special: bool = False
     parse_special: bool = True
+    images: tuple[PromptImage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from itertools import count
 from pathlib import Path
 
 from models.download.model_download import DownloadRequest, ModelDownload
@@ -65,14 +64,14 @@ class DownloadQueue:
         self._on_change = changed
         self._file = QueueFile(folder / PARTIAL_FOLDER)
         self._lock = threading.Condition()
-        self._numbers = count(1)
         self._running: dict[int, ModelDownload] = {}
         # The phase in which a running job is to end.
         self._asked: dict[int, DownloadPhase] = {}
         self._is_closing = False
         saved = self._saved()
         paused = replace(_NOTHING, phase=DownloadPhase.PAUSED)
-        self._jobs = [QueuedDownload(next(self._numbers), request, files, paused) for request, files, _ in saved]
+        self._jobs = [QueuedDownload(number, *one[:2], paused) for number, one in enumerate(saved, 1)]
+        self._n_numbers = len(self._jobs)
         self.interrupted = tuple(
             job.number for job, (*_, was_paused) in zip(self._jobs, saved, strict=True) if not was_paused
         )
@@ -83,6 +82,10 @@ class DownloadQueue:
         with self._lock:
             return tuple(self._jobs)
 
+    def has_given(self, number: int) -> bool:
+        """Whether a job has this number, or had it."""
+        return 1 <= number <= self._n_numbers
+
     def add(self, request: DownloadRequest) -> QueuedDownload:
         """Add a request at the end; resume it if it is in the queue already."""
         with self._lock:
@@ -90,7 +93,8 @@ class DownloadQueue:
                 (job for job in self._jobs if job.request == request and job.phase is not DownloadPhase.DONE), None
             )
             if known is None:
-                known = QueuedDownload(next(self._numbers), request)
+                self._n_numbers += 1
+                known = QueuedDownload(self._n_numbers, request)
                 self._jobs.append(known)
                 self._save()
             self.resume(known.number)

@@ -1349,11 +1349,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
-      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.</source>
       <translation>Begrenzt vom Speichertempo: Jedes Token liest die Gewichte, mit {peak_share:.0%} des gemessenen Höchstwerts.</translation>
     </message>
@@ -1446,6 +1441,11 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Total</source>
       <translation>Gesamt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
+      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -7204,6 +7204,11 @@ Klicke für mehr.</translation>
       <translation>Eine Datei</translation>
     </message>
     <message>
+      <location filename="../../app/library_service/downloads.py" />
+      <source>There is no download {number}.</source>
+      <translation>Es gibt keinen Download {number}.</translation>
+    </message>
+    <message>
       <location filename="../../app/library_service/hub.py" />
       <source>{path} cannot be written: {reason}. Check its permissions and the disk's space.</source>
       <translation>{path} kann nicht geschrieben werden: {reason}. Prüfe die Rechte und den Platz auf der Platte.</translation>
@@ -7227,6 +7232,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/library_service/measuring.py" />
       <source>Something is being measured already. Wait for it, or stop it.</source>
       <translation>Es wird schon etwas gemessen. Warte darauf, oder halte es an.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
+      <source>{path} was not imported.{how}</source>
+      <translation>{path} wurde nicht importiert.{how}</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />
@@ -7307,6 +7317,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/library_service/quantising.py" />
       <source>{name} is being made already. Give this one another name.</source>
       <translation>{name} entsteht schon. Gib diesem einen anderen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/quantising.py" />
+      <source>There is no copy {number} that is made smaller.</source>
+      <translation>Es gibt keine Kopie {number}, die verkleinert wird.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/service.py" />
@@ -7585,6 +7600,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/chat/images.py" />
+      <source>Images are not fetched from the web: send it as a data URL.{how}</source>
+      <translation>Bilder werden nicht aus dem Web geholt: Sende es als data-URL.{how}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/images.py" />
       <source>Load one that can: its page in the library says so.</source>
       <translation>Lade eines, das es kann: Seine Seite in der Bibliothek sagt es.</translation>
     </message>
@@ -7665,6 +7685,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
+      <source>The remote {name} sends to another address ({status}): requests are not sent there. {how}</source>
+      <translation>Der entfernte Server {name} leitet an eine andere Adresse weiter ({status}): Dorthin wird nichts gesendet. {how}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
       <source>The remote {name} answers with {kind} instead of JSON: is its address right? It usually ends with /v1.</source>
       <translation>Der entfernte Server {name} antwortet mit {kind} statt JSON: Stimmt die Adresse? Sie endet meist auf /v1.</translation>
     </message>
@@ -7675,13 +7700,23 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
-      <source>The remote {name} refuses its key ({status}: {words}). Give it another with `{program} remotes add {name} {url}`.</source>
-      <translation>Der entfernte Server {name} lehnt seinen Schlüssel ab ({status}: „{words}“). Gib ihm mit `{program} remotes add {name} {url}` einen anderen.</translation>
+      <source>The remote {name} refuses its key ({status}: {words}). {how}</source>
+      <translation>Der entfernte Server {name} lehnt seinen Schlüssel ab ({status}: „{words}“). {how}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>Add it under its own one on the page Server.</source>
+      <translation>Füge ihn auf der Seite „Server“ unter seiner eigenen hinzu.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
       <source>a body of no type</source>
       <translation>einem Inhalt ohne Typ</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>Give it another: add it again on the page Server.</source>
+      <translation>Gib ihm einen anderen: Füge ihn auf der Seite „Server“ neu hinzu.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/routes.py" />
@@ -7700,8 +7735,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/store.py" />
+      <source>{name} is no model of this machine: name one that {where} shows.</source>
+      <translation>{name} ist kein Modell dieses Computers: Nenne eines, das {where} zeigt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/store.py" />
       <source>The remote servers</source>
       <translation>Die Liste der entfernten Server</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/store.py" />
+      <source>the library</source>
+      <translation>die Bibliothek</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/upstream.py" />
@@ -8245,8 +8290,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
-      <source>The engine {cause}, {n_deaths} times in a row. The next request starts it again.</source>
-      <translation>Die Engine {cause}, {n_deaths}-mal hintereinander. Die nächste Anfrage startet sie neu.</translation>
+      <source>The engine {cause}, {n_deaths} times in a row.</source>
+      <translation>Die Engine {cause}, {n_deaths}-mal hintereinander.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />

@@ -154,7 +154,7 @@ def serve(
         int, typer.Option("--parallel", "-np", min=-1, max=MAX_SLOTS, metavar="N", help="Requests that run at once.")
     ] = DEFAULT_SLOTS,
     strict_models: Annotated[
-        bool, typer.Option("--strict-models", help="Refuse names that no model has; else the loaded one answers them.")
+        bool, typer.Option("--strict-models", help="Refuse names that no model has; else the chosen one answers them.")
     ] = False,
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Name that clients reach this server by; may be repeated.")

@@ -33,12 +33,16 @@ class RetryVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EndpointAnswer:
-    """One answer. ``retry_after`` is in seconds, None where the server does not say."""
+    """One answer. ``retry_after`` is in seconds, None where the server does not say.
+
+    ``is_remotes``: a remote of the server gave it.
+    """
 
     status: int
     body: Any
     request_id: str
     retry_after: float | None = None
+    is_remotes: bool = False
 
     @property
     def code(self) -> str | None:
@@ -68,7 +72,7 @@ class EndpointAnswer:
             return by_code[self.code]
         if self.status in (429, 503):
             return RetryVerdict.BUSY
-        if self.status in (401, 403):
+        if self.status in (401, 403) and not self.is_remotes:  # other lines go elsewhere
             return RetryVerdict.LOCKED_OUT
         return RetryVerdict.FAULT if self.status in (500, 502, 504) else RetryVerdict.FINAL
 
@@ -122,7 +126,11 @@ def _answer(response: httpx.Response) -> EndpointAnswer:
     body = _parsed(response.content)
     request_id = response.headers.get("x-request-id") or (body.get("id") if isinstance(body, dict) else None)
     return EndpointAnswer(
-        response.status_code, body, str(request_id or ""), _seconds(response.headers.get("retry-after"))
+        response.status_code,
+        body,
+        str(request_id or ""),
+        _seconds(response.headers.get("retry-after")),
+        "x-slipstream-remote" in response.headers,
     )
 
 

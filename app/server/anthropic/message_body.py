@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, with_own
-from app.server.calls.schemas import Text, checked_text
+from app.server.calls.schemas import Text, TokenLimit, checked_text
 from app.server.http.body import LenientBody, WholeNumbers, valid
 from core.values.errors import BadRequest
 
@@ -89,7 +89,7 @@ class MessageBody(WholeNumbers, LenientBody):
 
     messages: list[AnthropicMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     model: str | None = None
-    max_tokens: int | None = Field(default=None, ge=0)
+    max_tokens: TokenLimit = None
     system: Text | list[Block] | None = None
     stop_sequences: list[str] | None = None
     stream: bool | None = None

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, model_validator
 
-from app.server.calls.schemas import OTHER_NAMES, GenerationBody, Text
+from app.server.calls.schemas import OTHER_NAMES, GenerationBody, Text, TokenLimit
 from app.server.http.body import HINT, LenientBody
 from app.server.http.errors import refuse
 from app.server.replies.constraints import ANY_ARGUMENTS, NO_ARGUMENTS, JsonSchema, ToolBinding, loose, schema_text
@@ -214,8 +214,8 @@ class ChatCompletionBody(GenerationBody):
     """The body of POST /v1/chat/completions."""
 
     messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
-    max_tokens: int | None = Field(default=None, ge=0)
-    max_completion_tokens: int | None = Field(default=None, ge=0)
+    max_tokens: TokenLimit = None
+    max_completion_tokens: TokenLimit = None
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
     tools: list[ChatTool] | None = Field(None, max_length=MAX_TOOLS)

@@ -12,7 +12,7 @@ from starlette.requests import Request as HttpRequest
 
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.model_pool import ModelPool
-from app.server.http.errors import RequestFailed, refuse
+from app.server.http.errors import RequestFailed, cancelled
 from app.server.http.sse import while_connected
 from app.server.replies.pieces import Piece, Span
 from core.values.messages import (
@@ -28,7 +28,7 @@ from core.values.messages import (
     Token,
     TokenLogprob,
 )
-from core.values.request import Detokenized, DetokenizeRequest, Request, Tokenized, TokenizeRequest
+from core.values.request import Detokenized, DetokenizeRequest, PromptImage, Request, Tokenized, TokenizeRequest
 
 _Answer = TypeVar("_Answer", bound=Answer)
 _numbers = itertools.count()
@@ -139,7 +139,7 @@ async def ask(bridge: EngineBridge, request: AnyRequest, kind: type[_Answer]) ->
     if ended.failure is not None:
         raise RequestFailed(ended.failure)
     if ended.reason is FinishReason.CANCELLED:
-        raise refuse(503, "The request was cancelled.", code="cancelled")
+        raise cancelled()
     return next(answer for answer in answers if isinstance(answer, kind))
 
 
@@ -166,10 +166,14 @@ async def answered(
 
 
 async def tokens_of(
-    bridge: EngineBridge, *parts: str | int, add_special: bool = False, parse_special: bool = True
+    bridge: EngineBridge,
+    *parts: str | int,
+    add_special: bool = False,
+    parse_special: bool = True,
+    images: tuple[PromptImage, ...] = (),
 ) -> tuple[int, ...]:
     """Return the tokens of ``parts``, as TokenizeRequest has them; raises RequestFailed."""
-    request = TokenizeRequest(new_id("tokens"), parts, add_special, parse_special)
+    request = TokenizeRequest(new_id("tokens"), parts, add_special, parse_special, images)
     return (await ask(bridge, request, Tokenized)).tokens
 
 

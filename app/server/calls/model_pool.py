@@ -37,8 +37,10 @@ _BESIDE_SECONDS = 900.0
 class ModelPool:
     """The engines, and the names of models.
 
-    ``main`` is the engine of the model that was chosen last, at the start, in the window or by a request to load it;
-    it answers names that no model has. Call everything from the server's event loop, once ``attach`` has been.
+    ``main`` is the engine of the model that was chosen last, at the start, in the window or by a request to load it,
+    where a call has not taken that out of memory. The chosen model answers calls that name none or one that nobody has,
+    whichever others are loaded: what a call gets must not depend on what others asked for. Call everything from the
+    server's event loop, once ``attach`` has been.
     """
 
     def __init__(
@@ -151,11 +153,13 @@ class ModelPool:
         return None if host.model is not None else host.state.progress
 
     async def named(self, name: str | None) -> ModelHost:
-        """Return the engine of the named model (None: the chosen one) without loading it.
+        """Return the engine of the named model (None: the main one) without loading it.
 
-        Raises ModelNotFound, and BadRequest where that model is not loaded.
+        Raises ModelNotFound, EngineUnavailable, and BadRequest where that model is not loaded.
         """
         entry = await self._wanted(name)
+        if name is None and self.main.entry is not None:
+            return self.main
         host = self.of(entry)
         if host is None:
             raise BadRequest(f"The model {entry.name} is not loaded.", param="model")
@@ -174,7 +178,7 @@ class ModelPool:
             yield host
 
     async def answering(self, name: str | None) -> ModelEntry:
-        """Return the model that answers a call: for an unknown name, the one that is loaded.
+        """Return the model that answers a call: for an unknown name, the chosen one.
 
         Raises ModelNotFound, LoadFailed, or EngineUnavailable where none is chosen.
         """
@@ -215,7 +219,11 @@ class ModelPool:
             for host in self.hosts:
                 if host.entry is not None and any(map(goes, host.files)):
                     await stack.enter_async_context(host.without(host.entry))
-            yield
+            try:
+                yield
+            finally:
+                if self._chosen is not None and not self._chosen.path.exists():
+                    self._chosen = None
 
     async def _wanted(self, name: str | None) -> ModelEntry:
         if self.is_closing:
@@ -235,8 +243,10 @@ class ModelPool:
 
     @property
     def _usual(self) -> ModelEntry | None:
-        """The model of calls that name none: that of the main engine, or the chosen one if that did not load there."""
-        return self._chosen if self.main.state.phase is EnginePhase.FAILED else self.main.entry
+        """The model of calls that name none; the bundled toy, which serves where none was chosen, gives way."""
+        chosen, here = self._chosen, self.main.entry
+        gives_way = chosen is None or (chosen.is_toy and self.main.state.phase is not EnginePhase.FAILED)
+        return (here or chosen) if gives_way else chosen
 
     async def _host_for(self, entry: ModelEntry) -> ModelHost:
         """Return the engine whose line the call takes its place in, before it gives way to anything else.

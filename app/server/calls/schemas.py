@@ -2,8 +2,8 @@
 
 A field that would change the answer and is not listed here is refused with its name, and so is a value that would not
 be honoured. ``HINTS`` are fields that other servers know and that change nothing here: they are taken, whatever they
-hold. So are known fields that change no answer, which are marked ``HINT``. Null means the default everywhere, and so
-does a ``max_tokens`` of -1.
+hold. So are known fields that change no answer, which are marked ``HINT``. Null means the default everywhere. A
+``max_tokens`` of -1 is no limit.
 
 A reply of no tokens is an empty text: the prompt is evaluated, which warms the prefix cache. A text completion without
 ``max_tokens`` generates 16 tokens, a chat as many as the model wants.
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from app.server.calls.speed import wanted_speed
 from app.server.http.body import HINT, Body, LenientBody, WholeNumbers
@@ -175,8 +175,9 @@ OTHER_NAMES = {
     "thinking_token_budget": "reasoning_budget",  # vLLM's
     "typ_p": "typical_p",
 }
-_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "n_predict"})
 _RANDOM_SEEDS = (-1, 2**32 - 1)  # how llama-server, Ollama and LM Studio write a seed that is to be drawn
+TokenLimit = Annotated[int | None, Field(ge=0), BeforeValidator(lambda limit: None if limit == -1 else limit)]
+"""How many tokens a chat may generate, in every protocol; -1 is no limit."""
 
 
 class LoraScale(WholeNumbers):
@@ -250,9 +251,6 @@ class GenerationBody(WholeNumbers):
         for name, ours in OTHER_NAMES.items():
             if name in sent and ours in cls.model_fields and name not in cls.model_fields:
                 sent.setdefault(ours, sent.pop(name))
-        for name in sent.keys() & _LIMITS:
-            if sent[name] == -1:  # as many as there is room for
-                sent[name] = None
         return sent
 
     @classmethod
@@ -392,7 +390,7 @@ class CompletionBody(GenerationBody):
     prompt: Any
     suffix: Text | None = None
     echo: bool | None = None
-    max_tokens: int | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, ge=-1)
     logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
     best_of: Literal[1] | None = None
 
@@ -412,8 +410,9 @@ class CompletionBody(GenerationBody):
 
     @property
     def token_limit(self) -> int | None:
-        """How many tokens may be generated."""
-        return DEFAULT_COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens
+        """How many tokens may be generated; None for as many as there is room for."""
+        limit = DEFAULT_COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens
+        return limit if limit >= 0 else None
 
     @property
     def n_top_logprobs(self) -> int | None:

@@ -51,16 +51,16 @@ class ChatCall(Call[ChatCompletionBody]):
             self.body.check_deep()
 
     async def count_tokens(self) -> int:
-        """Return how many tokens the messages are as the model reads them."""
-        return len(await self.tokens())
+        """Return how many tokens the messages are as the model reads them, with the rows of their images."""
+        return len(await self.tokens(with_images=True))
 
-    async def tokens(self) -> Sequence[str | int]:
-        """Return the messages' tokens as the model reads them."""
+    async def tokens(self, *, with_images: bool = False) -> Sequence[str | int]:
+        """Return the messages' tokens as the model reads them; the rows of images are no tokens, but may be wanted."""
         async with self.begun() as (_, requests):
-            prompt = requests[0].prompt
+            prompt, images = requests[0].prompt, requests[0].images if with_images else ()
             if not isinstance(prompt, str):
                 return prompt
-            return await tokens_of(self.host.bridge, prompt, add_special=True)
+            return await tokens_of(self.host.bridge, prompt, add_special=True, images=images)
 
     async def prompts(self, model: LoadedModel) -> Sequence[str]:
         """Return the messages as the model's template renders them."""

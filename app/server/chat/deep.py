@@ -24,7 +24,7 @@ from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.generation import new_id
 from app.server.calls.schemas import nth_seed
-from app.server.http.errors import RequestFailed
+from app.server.http.errors import RequestFailed, cancelled
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.messages import (
     Ended,
@@ -387,13 +387,18 @@ class DeepReply:
         self.stages.append(StageTiming(name, time.monotonic() - began, receipts, texts))
 
     async def _run(self, parts: Sequence[DeepPart]) -> AsyncGenerator[None, None]:
-        """Run requests side by side; yield whenever something has come of them. What runs at the end is cancelled."""
+        """Run requests side by side; yield whenever something has come of them. What runs at the end is cancelled.
+
+        Raises ApiError where one of them was ended from elsewhere.
+        """
         by_id = {part.request.id: part for part in parts}
         channel = self._bridge.open([part.request for part in parts], streams=True)
         try:
             while not channel.is_over:
                 for event in await channel.take():
                     by_id[event.request_id].take(event)
+                    if type(event) is Ended and event.reason is FinishReason.CANCELLED:
+                        raise cancelled()
                 yield
         finally:
             self._bridge.close(channel)

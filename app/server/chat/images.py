@@ -116,8 +116,8 @@ async def _file_of(url: str, *, allows_remote: bool) -> bytes:
     if scheme not in ("http", "https"):
         raise BadRequest("An image is sent as a data URL: data:image/png;base64,… No file is read from this machine.")
     if not allows_remote:
-        how = advice(f"start `{PROGRAM} serve --allow-remote-images`", "start the server with --allow-remote-images")
-        raise BadRequest(f"Images are not fetched from the web: send it as a data URL, or {how}.")
+        how = advice(f" Or start `{PROGRAM} serve --allow-remote-images`.", "")  # the window's server fetches none
+        raise BadRequest("Images are not fetched from the web: send it as a data URL.{how}", how=how)
     return await fetch_image(url)
 
 

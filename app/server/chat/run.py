@@ -21,7 +21,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.generation import ChoiceUpdate, Updates, generate
-from app.server.http.errors import ApiError, renamed
+from app.server.http.errors import ApiError, cancelled, renamed
 from app.server.http.sse import EventStream, while_connected
 from app.server.replies.pieces import (
     CallArguments,
@@ -117,11 +117,11 @@ class Choice:
 
     @property
     def has_enough(self) -> bool:
-        """True where a choice that may make one call has made it, and still runs."""
-        return self.makes_one_call and self.has_call and self.end is None
+        """True where a choice that may make one call has made it."""
+        return self.makes_one_call and self.has_call
 
     def _parsed(self, news: ChoiceUpdate) -> list[Piece]:
-        if self.makes_one_call and self.has_call:
+        if self.has_enough:
             return []
         if self.parser is None:
             return [ContentText(news.text)] if news.text else []
@@ -184,16 +184,26 @@ class EngineRun:
         self._streams = streams or any(choice.is_followed for choice in self.choices)
 
     async def updates(self) -> Updates:
-        """Yield what is new of the choices; raises RequestFailed. What runs when this is closed is cancelled."""
+        """Yield what is new of the choices; raises RequestFailed, and ApiError where one was ended from elsewhere.
+
+        What runs when this is closed is cancelled.
+        """
         news = generate(self._bridge, self.requests, streams=self._streams, prompt_field=self._prompt_field)
         async with aclosing(news) as batches:
             async for batch in batches:
+                is_cut = False
                 for update in batch:
                     choice = self.choices[update.index]
                     choice.take(update)
                     if choice.has_enough:
-                        self._bridge.cancel(self.requests[update.index].id)
-                yield batch
+                        if choice.end is None:
+                            self._bridge.cancel(self.requests[update.index].id)
+                    elif update.end is not None and update.end.reason is FinishReason.CANCELLED:
+                        is_cut, update.end = True, None
+                if not is_cut or any(update.pieces for update in batch):
+                    yield batch
+                if is_cut:
+                    raise cancelled()
 
     @property
     def receipts(self) -> list[Receipt]:

@@ -213,6 +213,7 @@ STATUSES: Mapping[int, ErrorAnswer] = {
     413: ErrorAnswer(413, INVALID, "request_too_large"),
     415: ErrorAnswer(415, INVALID, "unsupported_media_type"),
     431: ErrorAnswer(431, INVALID, "headers_too_large"),
+    499: ErrorAnswer(499, INVALID, "cancelled"),  # clients try none again that is below 500
     501: ErrorAnswer(501, INVALID, "not_supported"),
     503: ErrorAnswer(503, SERVER, "overloaded", may_retry=True),
     507: ErrorAnswer(507, SERVER, "disk_full"),
@@ -233,6 +234,11 @@ def refuse(status: int, message: str, param: str | None = None, code: str | None
     """Return the error of an HTTP status, with a more exact ``code`` where there is one."""
     answer = STATUSES[status]
     return ApiError(answer._replace(code=code) if code else answer, message, param)
+
+
+def cancelled() -> ApiError:
+    """Return what a client is told whose request was ended from elsewhere."""
+    return refuse(499, Sentence("The request was cancelled."))
 
 
 @contextmanager

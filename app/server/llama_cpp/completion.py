@@ -191,8 +191,8 @@ class LlamaChoice(Choice):
 
     @property
     def has_enough(self) -> bool:
-        """True where it is to end, and still runs."""
-        return self.is_enough and self.end is None
+        """True where it is to end."""
+        return self.is_enough
 
     def _parsed(self, news: ChoiceUpdate) -> list[Piece]:
         shown = "" if self.is_enough else self._until_enough(news.text)

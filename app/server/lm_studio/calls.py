@@ -28,7 +28,7 @@ class TextBody(CompletionBody):
     @property
     def token_limit(self) -> int | None:
         """How many tokens may be generated; None for as many as there is room for."""
-        return self.max_tokens
+        return None if self.max_tokens is None else super().token_limit
 
 
 async def chat_completions(body: ChatCompletionBody, http: HttpRequest) -> Response:

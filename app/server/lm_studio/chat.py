@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 
 from app.server.calls.chat_body import MAX_MESSAGES, ChatCompletionBody, with_own
 from app.server.calls.generation import ChoiceUpdate
-from app.server.calls.schemas import Text
+from app.server.calls.schemas import Text, TokenLimit
 from app.server.chat.chat_call import ChatCall
 from app.server.chat.run import Choice, Run, running
 from app.server.http.body import LenientBody, WholeNumbers, valid
@@ -68,7 +68,7 @@ class LmStudioChatBody(WholeNumbers):
     system_prompt: Text | None = None
     integrations: list[Any] | None = None
     stream: bool | None = None
-    max_output_tokens: int | None = Field(default=None, ge=0)
+    max_output_tokens: TokenLimit = None
     reasoning: Literal["off", "low", "medium", "high", "on"] | None = None
     store: bool | None = None
     previous_response_id: Text | None = None

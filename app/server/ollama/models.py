@@ -31,7 +31,7 @@ from models.catalog.catalog import ModelEntry
 from models.download.progress import DownloadPhase
 from models.facts.model_facts import ModelFacts
 from models.formatting.figures import parameters
-from models.formatting.program import PROGRAM
+from models.formatting.program import PROGRAM, advice
 from models.gguf.errors import GgufError
 from models.gguf.header import GgufHeader, MetadataValue, StoredArray, StoredText, read_header
 
@@ -293,8 +293,8 @@ async def delete(body: ModelBody, http: HttpRequest) -> Response:
         name = there.remote.name
         raise refuse(
             400,
-            f"{there.name} is a model of the remote {name}, and not removed from here. `{PROGRAM} remotes remove "
-            f"{name}` forgets the remote.",
+            f"{there.name} is a model of the remote {name}, and not removed from here. "
+            f"{advice(f'`{PROGRAM} remotes remove {name}`', '“Remove” on the page Server')} forgets the remote.",
             param="model",
         )
     pool: ModelPool = http.app.state.pool
@@ -338,6 +338,9 @@ async def _pulled(library: LibraryWorker, pool: ModelPool, name: str) -> AsyncGe
     while True:
         state = await find_pull(library, wanted)
         if state is None:
+            if await meant(library, pool, name) is None:  # somebody cleared the list of what is done
+                yield {"status": "success"}
+                return
             raise refuse(400, f"The download of {wanted.repo_id} was taken off the list.", param="model")
         if state.problem:
             raise refuse(400, state.problem, param="model")

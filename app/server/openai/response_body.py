@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, with_own
-from app.server.calls.schemas import Text
+from app.server.calls.schemas import Text, TokenLimit
 from app.server.http.body import HINT, WholeNumbers, valid
 from app.server.http.errors import refuse
 from core.values.errors import BadRequest
@@ -52,7 +52,7 @@ class ResponseBody(WholeNumbers):
     store: bool | None = None
     metadata: Annotated[dict[Text, Text] | None, HINT] = None
     previous_response_id: Text | None = None
-    max_output_tokens: int | None = Field(default=None, ge=0)
+    max_output_tokens: TokenLimit = None
     tools: list[Item] | None = Field(default=None, max_length=MAX_TOOLS)
     tool_choice: Text | Item | None = None
     reasoning: Item | None = None
@@ -121,6 +121,8 @@ class ResponseBody(WholeNumbers):
             **tools.chosen(self.tool_choice),
         }
         fields = with_own(fields, own, ("messages", "n"))
+        if reasoning:  # OpenRouter's budget and switch too
+            fields["reasoning"] = reasoning
         if reasoning.get("effort") is not None:
             fields["reasoning_effort"] = reasoning["effort"]
         fields |= _format_of(text)

@@ -22,7 +22,7 @@ from app.server.remotes.upstream import (
     read_all,
     unreachable,
 )
-from models.formatting.program import PROGRAM
+from models.formatting.program import PROGRAM, advice
 from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -147,8 +147,13 @@ async def _forward(remote: Remote, response: httpx.Response, sink: Sink, request
         raise failure
     if response.status_code >= 300:
         raise RemoteUnreachable(
-            f"The remote {remote.name} sends to another address ({response.status_code}): requests are not "
-            f"sent there. Add it under its own one with `{PROGRAM} remotes add`."
+            "The remote {name} sends to another address ({status}): requests are not sent there. {how}",
+            name=remote.name,
+            status=response.status_code,
+            how=advice(
+                f"Add it under its own one with `{PROGRAM} remotes add`.",
+                Sentence("Add it under its own one on the page Server."),
+            ),
         )
     request.has_slot = True
     if kind == "text/event-stream":
@@ -176,7 +181,7 @@ class RemoteError(ApiError):
 
     def __init__(self, remote: Remote, response: httpx.Response, body: bytes) -> None:
         status = response.status_code
-        is_locked = status in (401, 403)
+        is_locked = status == 401  # a 403 can be about what was asked
         is_too_long = status in (400, 413) and any(word in str(body) for word in _TOO_LONG_WORDS)
         answer = ErrorAnswer(status, SERVER, _TOO_LONG if is_too_long else "remote_error")
         message = Sentence(
@@ -185,13 +190,14 @@ class RemoteError(ApiError):
         if is_locked:
             answer = ErrorAnswer(status, "authentication_error", "remote_key_refused")
             message = Sentence(
-                "The remote {name} refuses its key ({status}: {words}). Give it another with `{program} "
-                "remotes add {name} {url}`.",
+                "The remote {name} refuses its key ({status}: {words}). {how}",
                 name=remote.name,
                 status=status,
                 words=error_text(body),
-                program=PROGRAM,
-                url=remote.url,
+                how=advice(
+                    f"Give it another with `{PROGRAM} remotes add {remote.name} {remote.url}`.",
+                    Sentence("Give it another: add it again on the page Server."),
+                ),
             )
         super().__init__(answer, message)
         self._own = b"" if is_locked else body  # the client has another key than we

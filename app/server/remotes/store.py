@@ -17,7 +17,7 @@ from app.environment.paths import config_folder
 from core.values.errors import BadRequest, SlipstreamError
 from models.files.json_store import JsonStore, StoreRefused
 from models.files.system_keyring import forget_secret, keep_secret, kept_secret
-from models.formatting.program import PROGRAM
+from models.formatting.program import PROGRAM, advice
 from models.formatting.sentence import Sentence
 
 _SERVICE = "slipstream remotes"
@@ -105,7 +105,9 @@ class RemoteStore:
             raise BadRemote("That is no API key: it is one word of printable ASCII characters.", param="key")
         if remote.fallback is not None and "/" in remote.fallback:
             raise BadRemote(
-                f"{remote.fallback!r} is no model of this machine: name one that `{PROGRAM} models list` shows.",
+                "{name} is no model of this machine: name one that {where} shows.",
+                name=repr(remote.fallback),
+                where=advice(f"`{PROGRAM} models list`", Sentence("the library")),
                 param="fallback",
             )
         if len(remote.models) > _MOST_MODELS or any(not 0 < len(model) <= _LONGEST_MODEL for model in remote.models):
@@ -136,7 +138,8 @@ class RemoteStore:
         """Return the remote of this name. Raises BadRemote, which says which there are."""
         remotes = self.all()
         if name.lower() not in remotes:
-            known = ", ".join(sorted(remotes)) or f"none: add one with `{PROGRAM} remotes add NAME URL`"
+            how = advice(f"add one with `{PROGRAM} remotes add NAME URL`", "add one on the page Server")
+            known = ", ".join(sorted(remotes)) or f"none: {how}"
             raise BadRemote(f"There is no remote {name[:80]!r}. There are {known}.", param="name")
         return remotes[name.lower()]
 

@@ -22,6 +22,7 @@ from models.catalog.catalog import STARTER_FOLDER
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.files.errors import Stopped
+from models.formatting.program import IN_WINDOW
 from models.library import requests as ask
 from models.library.values import Download, RowReport
 from tests.support.library_client import LibraryClient
@@ -57,6 +58,12 @@ def test_many_models_come_in_parts(library: LibraryClient, models_folder: Path) 
     assert (rows[0].is_toy, rows[0].can_remove) == (True, False)
     assert "secret" not in repr(ask.LogIn("secret"))
     assert "no keyring" in library.ask(ask.LogIn(TOKEN)).sentence
+
+
+def test_in_the_window_a_folder_that_was_not_imported_is_no_command(open_library) -> None:
+    said = open_library(**{IN_WINDOW: "1"}).ask(ask.ForgetFolder("/nowhere")).sentence
+    assert said == "/nowhere was not imported."
+    assert "`./slipstream models import` lists" in open_library().ask(ask.ForgetFolder("/nowhere")).sentence
 
 
 def test_a_single_file_is_used_where_it_is(library: LibraryClient, models_folder: Path, tmp_path: Path) -> None:
@@ -99,7 +106,9 @@ def test_downloads_are_paused_resumed_moved_and_cancelled_and_that_is_told_to_al
         client.wait_for(lambda client=client: [d.phase for d in client.downloads] == ["done"])
         client.wait_for(lambda client=client: client.heard("models"))
     late.http.close()
-    library.get(ask.CancelDownload(99))
+    library.get(ask.CancelDownload(first.number))  # it was there: another client may not know yet
+    for unknown in (ask.PauseDownload(99), ask.ResumeDownload(0), ask.CancelDownload(3), ask.MoveDownload(-1, 0)):
+        assert "no download" in library.ask(unknown).sentence
     assert [path.name for path in models_folder.rglob("*.gguf")] == ["hen-Q8_0.gguf"]
     assert list(models_folder.rglob("*.part")) == []
 

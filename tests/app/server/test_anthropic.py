@@ -95,7 +95,7 @@ def test_tokens_are_counted_as_the_model_reads_them(client):
         ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "video"),
         ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "bash_20250124"),
         ({"tool_choice": {"type": "all"}}, "tool_choice"),
-        ({"max_tokens": -1}, "max_tokens"),
+        ({"max_tokens": -2}, "max_tokens"),
         ({"temperature": 900}, "temperature"),
         ({"mcp_servers": [{"type": "url", "url": "http://x"}]}, "mcp_servers"),
         ({"compaction": {"type": "summarize"}}, "compaction"),

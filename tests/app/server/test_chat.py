@@ -359,8 +359,6 @@ def test_other_spellings_of_fields_are_taken(server):
     second = server.http.post("/v1/chat/completions", json={**asked, "n_predict": 3, "repetition_penalty": 1.3}).json()
     assert first["usage"]["completion_tokens"] == 3
     assert first["choices"][0]["message"] == second["choices"][0]["message"]
-    whole = server.http.post("/v1/chat/completions", json={**asked, "max_tokens": -1}).json()
-    assert whole["choices"][0]["finish_reason"] == "stop"
     drawn = [server.chat(max_tokens=1, seed=-1).timings["seed"] for _ in range(2)]
     assert len({*drawn, -1, 2**64 - 1}) == 4
 
@@ -379,6 +377,24 @@ def test_other_spellings_of_fields_are_taken(server):
 def test_a_whole_number_may_have_a_point_in_every_protocol(server, path, body):
     answer = server.http.post(path, json=body)
     assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "end"),
+    [
+        ("/v1/chat/completions", {"messages": USER, "max_tokens": -1}, "finish_reason"),
+        ("/v1/chat/completions", {"messages": USER, "max_completion_tokens": -1}, "finish_reason"),
+        ("/v1/completions", {"prompt": "Once", "max_tokens": -1}, "finish_reason"),
+        ("/v1/messages", {"messages": USER, "max_tokens": -1}, "stop_reason"),
+        ("/v1/responses", {"input": "Hi", "max_output_tokens": -1}, "status"),
+        ("/api/v1/chat", {"model": MODEL, "input": "Hi", "max_output_tokens": -1}, "stats"),
+        ("/completion", {"prompt": "Once", "n_predict": -1}, "stop_type"),
+    ],
+)
+def test_minus_one_is_no_limit_in_every_protocol(server, path, body, end):
+    answer = server.http.post(path, json=body | {"temperature": 0}).json()
+    told = answer.get("choices", [answer])[0][end]
+    assert told in ("stop", "end_turn", "completed", "eos") or told["total_output_tokens"] > 0
 
 
 def test_messages_come_back_with_all_that_clients_put_into_them(server):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 
 from app.server.calls.chat_body import ChatCompletionBody
@@ -33,6 +35,7 @@ from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, EnginePhase, Failure, FailureKind, FinishReason, LoadedModel, Token
 from core.values.request import Request, SamplingParams
 from tests.support import measured
+from tests.support.waiting import until
 from tools.model_factory.gguf_factory import EMBER
 from tools.model_factory.lora_factory import lora
 
@@ -328,6 +331,17 @@ def test_a_deep_stream_that_is_left_early_frees_its_slots(server) -> None:
             next(stream)
         stream.close()
         server.wait_until(lambda state: state["active"] == state["queued"] == 0)
+
+
+def test_a_deep_reply_is_over_where_one_of_its_requests_is_ended(server) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(server.chat, extra_body=DEEP | {"ignore_eos": True}, max_tokens=900)
+        listed = until(lambda: server.http.get("/slipstream/requests").json()["data"])
+        server.http.delete(f"/slipstream/requests/{listed[0]['id']}")
+        with pytest.raises(openai.APIStatusError, match="The request was cancelled") as caught:
+            asking.result(60)
+    assert caught.value.status_code == 499
+    server.wait_until(lambda state: state["active"] == state["queued"] == 0)
 
 
 def test_the_answer_of_a_deep_reply_keeps_to_its_form(server) -> None:

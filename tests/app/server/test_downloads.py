@@ -100,6 +100,22 @@ def test_a_download_is_followed_until_the_model_comes_and_goes(downloading):
     assert "fox-Q8_0" not in [one["id"] for one in server.http.get("/models").json()["data"]]
 
 
+def test_a_pull_that_is_done_is_a_success_though_somebody_clears_the_list(downloading):
+    is_over = threading.Event()
+
+    def clear() -> None:
+        while not is_over.wait(0.01):
+            httpx.post(f"{downloading.url}/slipstream/library/downloads/clear", headers=downloading.headers, json={})
+
+    clearing = threading.Thread(target=clear)
+    clearing.start()
+    pulled = downloading.http.post("/api/pull", json={"model": f"hf.co/{FOX}", "stream": False})
+    is_over.set()
+    clearing.join()
+    assert (pulled.status_code, pulled.json()) == (200, {"status": "success"})
+    assert downloading.http.delete("/models", params={"model": "fox-Q8_0"}).json() == {"success": True}
+
+
 def test_a_download_of_the_router_can_be_cancelled(downloading):
     server, slow = downloading, "acme/slow-GGUF:Q8_0"
     events = Events(server)

@@ -8,13 +8,19 @@ import http.server
 import shutil
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import cast
 
 import ollama
 import openai
 import pytest
 
-from app.server.chat.images import MAX_IMAGE_BYTES, fetch_image
+from app.server.calls.chat_body import SentImage
+from app.server.chat.images import MAX_IMAGE_BYTES, fetch_image, read_images
+from app.server.http.errors import ApiError
 from core.values.errors import BadRequest
+from core.values.messages import LoadedModel
+from models.formatting.program import IN_WINDOW
 from tests.app.server.conftest import RunningServer
 from tests.support.images import MARK, picture, png_header, reference
 from tests.support.prompts import EMBER, chat
@@ -78,6 +84,20 @@ def test_takes_images_in_the_forms_that_clients_send(seeing: RunningServer, form
     fields = {"temperature": 0, "max_output_tokens": _N, "store": False}
     said = [{"role": "user", "content": content}]
     assert seeing.client.responses.create(model=seeing.state["model"], input=said, **fields).output_text == replies[0]
+
+
+def test_images_count_where_tokens_are_counted(seeing: RunningServer) -> None:
+    url, data = data_url(picture()), base64.b64encode(picture()).decode()
+    block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+    bodies = {
+        "/v1/messages/count_tokens": {"messages": [{"role": "user", "content": [block]}]},
+        "/v1/chat/completions/input_tokens": {"messages": [{"role": "user", "content": [part(url)]}]},
+        "/v1/responses/input_tokens": {
+            "input": [{"role": "user", "content": [{"type": "input_image", "image_url": url}]}]
+        },
+    }
+    counted = [seeing.http.post(path, json=body).json()["input_tokens"] for path, body in bodies.items()]
+    assert counted == [ask(seeing, part(url)).usage.prompt_tokens] * 3
 
 
 def test_a_response_names_an_image_that_was_uploaded_and_goes_on_from_it(seeing: RunningServer) -> None:
@@ -208,6 +228,13 @@ def test_fetches_an_image_from_an_address_that_may_be_asked_or_says_why_not(web:
     for path, words in (("/nothing", "404"), ("/choices", "300"), ("/large", "20 MB")):
         with pytest.raises(BadRequest, match=words):
             asyncio.run(fetch_image(web + path, lambda address: True))
+
+
+def test_in_the_window_an_image_of_the_web_is_refused_without_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = cast("LoadedModel", SimpleNamespace(mmproj="mmproj.gguf"))
+    monkeypatch.setenv(IN_WINDOW, "1")
+    with pytest.raises(ApiError, match=r"send it as a data URL\.$"):
+        asyncio.run(read_images([SentImage("messages[0]", "https://example.com/a.png")], model, allows_remote=False))
 
 
 @pytest.mark.parametrize(

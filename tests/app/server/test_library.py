@@ -47,6 +47,8 @@ WRONG: tuple[tuple[str, str, dict[str, Any], int, str | None, str], ...] = (
     ("GET", "models/one", {"params": {"name": "a", "x": "b"}}, 400, "unknown_parameter", "field x is not known"),
     ("POST", "downloads/pause", {"json": {"number": "one"}}, 400, "invalid_value", "number must be"),
     ("POST", "downloads/pause", {"json": {"number": True}}, 400, "invalid_value", "number must be"),
+    ("POST", "downloads/pause", {"json": {"number": 7}}, 404, "missing", "no download 7"),
+    ("POST", "quantisings/cancel", {"json": {"number": 7}}, 404, "missing", "no copy 7"),
     ("POST", "models/settings", {"json": {"name": "a", "changes": [{}]}}, 400, None, "changes[0].name"),
     ("POST", "downloads", {"json": []}, 400, "invalid_value", "must be an object"),
     ("POST", "downloads", {"content": b"{"}, 400, "invalid_json", "not valid JSON"),

@@ -17,12 +17,22 @@ from models.library.requests import ROUTES
 from tests.support.waiting import until
 
 LONG = {"prompt": "Tell me.", "max_tokens": 900, "ignore_eos": True}
+CHAT = {"messages": [{"role": "user", "content": "Tell me."}]}
+WRITING = (  # by each protocol, for long
+    ("/v1/completions", LONG),
+    ("/v1/chat/completions", CHAT | {"max_tokens": 900, "ignore_eos": True}),
+    ("/v1/messages", CHAT | {"max_tokens": 900, "ignore_eos": True}),
+    ("/v1/responses", {"input": "Tell me.", "max_output_tokens": 900, "ignore_eos": True}),
+    ("/api/chat", CHAT | {"model": "ember", "stream": False, "options": {"num_predict": 900, "ignore_eos": True}}),
+    ("/api/v1/chat", {"model": "ember", "input": "Tell me.", "max_output_tokens": 900, "ignore_eos": True}),
+    ("/completion", LONG),
+)
 
 
 @pytest.mark.parametrize(
     ("path", "body", "phases"),
     [
-        ("/v1/completions", LONG, ("prefill", "decode")),
+        *((path, body, ("prefill", "decode")) for path, body in WRITING),
         ("/v1/embeddings", {"input": ["a fox " * 400] * 200}, ("embed",)),
     ],
 )
@@ -41,13 +51,29 @@ def test_requests_that_run_are_listed_and_cancelled(server, path, body, phases):
             assert [slot["id"] for slot in slots if slot["is_processing"]] == [running["slot"]]
         assert server.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
         answer = asking.result(60)
-    if path == "/v1/embeddings":
-        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "cancelled")
-    else:
-        assert answer.json()["usage"]["completion_tokens"] < 900
+    assert answer.status_code == 499
+    assert "cancelled" in answer.text
+    assert answer.headers["x-should-retry"] == "false"
     assert listed() == []
     gone = server.http.delete(f"/slipstream/requests/{running['id']}")
     assert (gone.status_code, gone.json()["error"]["param"]) == (404, "request_id")
+
+
+@pytest.mark.parametrize(("path", "body"), WRITING)
+def test_a_stream_that_is_cancelled_keeps_what_came_and_ends_with_an_error(server, path, body):
+    with server.http.stream("POST", path, json=body | {"stream": True}) as answer:
+        lines = answer.iter_lines()
+        seen = [next(line for line in lines if len(line) > 100)]
+        (running,) = until(
+            lambda: [one for one in server.http.get("/slipstream/requests").json()["data"] if one["n_generated"] > 9]
+        )
+        assert server.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
+        seen += [line for line in lines if line]
+    text = "\n".join(seen)
+    assert "The request was cancelled." in "\n".join(seen[-3:])
+    assert len(seen) > 2
+    ends = ('"finish_reason":"', "[DONE]", "message_stop", "response.completed", '"done":true', '"stop":true')
+    assert not [end for end in ends if end in text]
 
 
 def test_states_come_as_they_change(server):
@@ -75,7 +101,8 @@ def test_the_page_of_routes_needs_nothing_from_elsewhere_and_audio_is_refused_pl
     assert "/v1/chat/completions" in paths
     spoken = server.http.post("/v1/audio/speech", json={"input": "Hello"})
     heard = server.http.post("/v1/audio/transcriptions", files={"file": ("a.wav", b"RIFF")})
-    assert (spoken.status_code, heard.status_code) == (501, 501)
+    voices = server.http.get("/v1/audio/voices")
+    assert (spoken.status_code, heard.status_code, voices.status_code) == (501, 501, 501)
     assert "text" in spoken.json()["error"]["message"]
 
 

@@ -136,7 +136,7 @@ def test_a_limit_by_the_name_of_chats_counts(server):
         ({"input": "Hi", "reasoning": "on"}, "reasoning"),
         ({"input": "Hi", "reasoning": "much"}, "reasoning"),
         ({"input": "Hi", "previous_response_id": "resp_0"}, "previous_response_id"),
-        ({"input": "Hi", "max_output_tokens": -1}, "max_output_tokens"),
+        ({"input": "Hi", "max_output_tokens": -2}, "max_output_tokens"),
         ({"input": "Hi", "nonsense": 1}, "nonsense"),
         ({"input": "Hi", "n": 2}, "n"),
         ({"input": "Hi", "logprobs": True}, "logprobs"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from app.server.http.errors import ModelNotFound
 from core.values.errors import BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase
 from models.catalog.catalog import STARTER, Catalog, ModelEntry
-from tests.app.server.test_model_host import Stage, on_stage, play
+from tests.app.server.test_model_host import A, Stage, on_stage, play
 
 C = ModelEntry("c", Path("c.gguf"))
 # With a first model that is there.
@@ -167,6 +168,26 @@ async def test_a_model_that_is_chosen_becomes_the_one_that_answers_unknown_names
     await answered(stage, "gpt-4o", log)
     assert log == ["a.gguf", "b.gguf"]
     assert stage.host.state.phase is EnginePhase.READY, "the one before stays while there is room"
+
+
+@on_stage(on_demand=True)
+async def test_a_call_that_names_no_model_gets_the_chosen_one_whichever_is_loaded(stage: Stage) -> None:
+    stage.pool.load(replace(A, is_toy=False))
+    log: list[str] = []
+    await answered(stage, "b", log, loads=(0, "b.gguf"))
+    await answered(stage, "", log, loads=(0, "a.gguf"))
+    await answered(stage, "b", log, loads=(0, "b.gguf"))
+    await answered(stage, "gpt-4o", log, loads=(0, "a.gguf"))
+    assert log == ["b.gguf", "a.gguf", "b.gguf", "a.gguf"]
+
+
+@on_stage(on_demand=True)
+async def test_the_bundled_toy_gives_way(stage: Stage) -> None:
+    log: list[str] = []
+    await answered(stage, "b", log, loads=(0, "b.gguf"))
+    await answered(stage, "", log)
+    await answered(stage, "gpt-4o", log)
+    assert log == ["b.gguf"] * 3
 
 
 @beside_others(strict_models=True, aliases=(("gpt-4o", ""), ("small", "b")))

@@ -317,7 +317,7 @@ def test_a_prompt_that_is_too_long_loses_its_oldest_turns_where_that_is_allowed(
         ({"input": []}, "input"),
         ({"input": "x", "tools": [{"type": "code_interpreter"}]}, "tools"),
         ({"input": "x", "tool_choice": {"type": "mcp"}}, "tool_choice"),
-        ({"input": "x", "max_output_tokens": -1}, "max_output_tokens"),
+        ({"input": "x", "max_output_tokens": -2}, "max_output_tokens"),
         ({"input": "x", "background": True}, "background"),
         ({"input": "x", "conversation": "conv_1"}, "conversation"),
         ({"input": "x", "moderation": {"model": "omni-moderation-latest"}}, "moderation"),

@@ -265,6 +265,7 @@ def test_a_person_is_told_what_is_served(phase, words, monkeypatch, capsys):
         (("127.0.0.1", "192.168.9.9"), "http://192.168.9.9:8642/v1"),
         (("::",), "http://192.168.1.7:8642/v1"),
         (("fd00::7",), "http://[fd00::7]:8642/v1"),
+        (("192.168.9.9", "127.0.0.1", "fd00::7"), "http://192.168.9.9:8642/v1, http://[fd00::7]:8642/v1"),
     ],
 )
 def test_who_serves_the_network_is_told_the_address_that_other_machines_enter(hosts, told, monkeypatch, capsys):
@@ -276,6 +277,15 @@ def test_who_serves_the_network_is_told_the_address_that_other_machines_enter(ho
     )
     said = capsys.readouterr().err
     assert (f"Other machines: {told}, with a key." in said) if told else ("Other machines" not in said)
+
+
+def test_all_addresses_are_printed(monkeypatch, capsys):
+    monkeypatch.setenv("SLIPSTREAM_UNLISTED", "1")
+    host = SimpleNamespace(name="giant", state=EngineState(EnginePhase.READY))
+    settings = ServerSettings(host="/run/one.sock", more_hosts=("127.0.0.1", "localhost", "[::1]"))
+    main.say_what_is_served(settings, ApiKeys(settings), host, 8642)
+    here = "http://127.0.0.1:8642/v1, http://localhost:8642/v1, http://[::1]:8642/v1, unix:/run/one.sock"
+    assert f"serves giant at {here}. Ctrl-C" in capsys.readouterr().err
 
 
 def test_an_alias_of_no_model_is_refused_at_the_start(home):

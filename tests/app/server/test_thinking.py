@@ -28,6 +28,7 @@ TEMPLATE = """
 {%- if add_generation_prompt %}<|im_start|>assistant\n
 {%- if enable_thinking is defined and not enable_thinking %}OPENCLOSE{% elif opens %}OPEN{% endif %}{% endif %}
 """.strip().replace("OPEN", OPEN).replace("CLOSE", CLOSE)  # fmt: skip
+USER = [{"role": "user", "content": "Hi"}]
 CLOSED = {"additionalProperties": False}
 DICE = {
     "type": "function",
@@ -60,6 +61,33 @@ def test_thoughts_end_with_their_budget_and_come_apart_from_the_answer(thinker, 
         assert len(read) <= n_tokens
         # The marker behind the thoughts counts, as far as it comes with them.
         assert abs(answer.usage.completion_tokens_details.reasoning_tokens - n_tokens) <= 3
+
+
+ENABLED = {"thinking": {"type": "enabled", "budget_tokens": 6}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": USER, "max_tokens": 40, "reasoning": {"max_tokens": 6}}),
+        ("/v1/chat/completions", {"messages": USER, "max_tokens": 40, **ENABLED}),
+        ("/v1/messages", {"messages": USER, "max_tokens": 40, **ENABLED}),
+        ("/v1/responses", {"input": "Hi", "max_output_tokens": 40, "reasoning_budget": 6}),
+        ("/v1/responses", {"input": "Hi", "max_output_tokens": 40, "reasoning": {"max_tokens": 6}}),
+        ("/api/chat", {"model": MODEL, "messages": USER, "stream": False, "options": {"reasoning_budget": 6}}),
+        ("/api/v1/chat", {"model": MODEL, "input": "Hi", "max_output_tokens": 40, "reasoning_budget": 6}),
+    ],
+)
+def test_a_budget_is_kept_in_every_protocol(thinker, path, body):
+    told = thinker.http.post(path, json=body).json()
+    said = told["choices"][0]["message"] if "choices" in told else told.get("message", {})
+    thoughts = said.get("reasoning_content") or said.get("thinking") or ""
+    for block in told.get("output") or told.get("content") or ():
+        thoughts += block.get("thinking", "") if block["type"] == "thinking" else ""
+        if block["type"] == "reasoning":
+            thoughts += block["content"] if isinstance(block["content"], str) else block["content"][0]["text"]
+    n_tokens = len(thinker.http.post("/tokenize", json={"content": thoughts}).json()["tokens"])
+    assert 0 < n_tokens <= 6, told
 
 
 def test_a_stream_tells_thoughts_apart_too(thinker):

@@ -150,6 +150,18 @@ def test_an_input_that_is_too_long_is_named_with_both_figures(embedder: Embedder
     assert len(arrays(run(embedder, EmbedRequest("a", ((5,) * 256,)))["a"])) == 1
 
 
+def test_texts_that_were_cancelled_half_read_leave_nothing_behind() -> None:
+    embedder = opened(EMBER, pooling="last")
+    alone = arrays(run(embedder, EmbedRequest("alone", TEXTS))["alone"])
+    embedder.submit(embedder.prepare(EmbedRequest("gone", (TEXTS[-1] * 4,))))
+    embedder.step(longest=1e-9)
+    embedder.cancel("gone")
+    after = arrays(run(embedder, EmbedRequest("after", TEXTS))["after"])
+    for one, other in zip(alone, after, strict=True):
+        assert np.array_equal(one, other)
+    embedder.close()
+
+
 def test_a_short_request_is_not_behind_a_long_one_and_a_cancelled_one_ends_once(embedder: Embedder) -> None:
     many = EmbedRequest("many", ((5,) * 100,) * 40)
     for request in (many, EmbedRequest("one", ("one",)), EmbedRequest("gone", ((7,) * 100,) * 40)):

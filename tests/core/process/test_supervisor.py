@@ -309,7 +309,10 @@ def test_an_engine_that_keeps_dying_is_tried_again_for_ever_without_what_may_kil
         assert failure.retry_after == (3_600.0 if i >= 2 else 0.0), "whoever was cut off is told when to come again"
         if i >= 2:
             office.wait(lambda: supervisor.state.phase is EnginePhase.FAILED)
-            assert f"{i + 1} times in a row" in (supervisor.state.problem or "")
+            assert (supervisor.state.problem or "").endswith(f"{i + 1} times in a row."), (
+                "when to come is told beside it"
+            )
+            assert failure.message == f"{supervisor.state.problem} Try again in 3600 s."
             with pytest.raises(EngineUnavailable, match="times in a row") as told:
                 supervisor.submit(Request("late", "late"))
             assert told.value.retry_after is not None
