@@ -226,8 +226,7 @@ def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow
     assert (message.content, message.status) == ("Hello there.", Status.DONE)
     view = reply_view(window)
     assert view.thoughts.isHidden(), "there were none"
-    assert view.receipt.text().startswith("412 tok/s  ·  1.7× plain  ·  first token 38 ms")
-    assert "62 of 80 drafts accepted" in view.receipt.text()
+    assert view.receipt.text().startswith("412 tok/s  ·  1.7× plain  ·  62 of 80 drafts accepted  ·  first token 38 ms")
     view.receipt.setFocus()
     qtbot.keyClick(view.receipt, Qt.Key.Key_Space)
     assert view.receipt_card.isVisible()
@@ -388,7 +387,9 @@ def test_a_failed_reply_says_why_and_can_be_tried_again(qtbot, window: MainWindo
     server.error_in_stream = "The engine stopped in the middle of this reply."
     message = ask(qtbot, window, "Again")
     assert (message.content, message.status) == ("Hello there.", Status.FAILED)
-    assert reply_view(window).problem.text == "The engine stopped in the middle of this reply."
+    view = reply_view(window)
+    assert view.problem.text == "The engine stopped in the middle of this reply."
+    qtbot.waitUntil(lambda: view.copy.geometry().right() == view.footer.geometry().right())  # no room for “again”
 
 
 def test_a_chat_that_is_left_goes_on_with_its_reply(qtbot, window: MainWindow, server: FakeServer) -> None:

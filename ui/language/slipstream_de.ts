@@ -1349,11 +1349,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
-      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.</source>
       <translation>Begrenzt vom Speichertempo: Jedes Token liest die Gewichte, mit {peak_share:.0%} des gemessenen Höchstwerts.</translation>
     </message>
@@ -1446,6 +1441,11 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Total</source>
       <translation>Gesamt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
+      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -3748,8 +3748,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>no GPU that llama.cpp can use</source>
-      <translation>keine GPU, die llama.cpp nutzen kann</translation>
+      <source>no usable GPU</source>
+      <translation>keine nutzbare GPU</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -5790,8 +5790,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/engine_section.py" />
-      <source>The server still runs as it was started. A restart takes a few seconds; replies that are being written end, and what has come of them is kept.</source>
-      <translation>Der Server läuft noch, wie er gestartet wurde. Ein Neustart dauert einige Sekunden; Antworten, die gerade entstehen, enden, und was davon da ist, bleibt.</translation>
+      <source>The server still runs as it was started. A restart takes a few seconds. Replies that are being written stop there.</source>
+      <translation>Der Server läuft noch, wie er gestartet wurde. Ein Neustart dauert einige Sekunden. Antworten, die gerade entstehen, bleiben dort stehen.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/engine_section.py" />

@@ -38,6 +38,11 @@ def dotted(*parts: str) -> str:
     return DOT.join(part for part in parts if part)
 
 
+def unbroken(line: str) -> str:
+    """Return a line with dots as one that wraps at them alone."""
+    return DOT.join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in line.split(DOT))
+
+
 def size_of(n_bytes: float) -> str:
     """Return bytes as 4.9 GB, 12 MB or 4 KB; "" for none."""
     return figures.size(n_bytes) if n_bytes > 0 else ""

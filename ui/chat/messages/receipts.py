@@ -10,6 +10,7 @@ from ui.client.chat_records import EDITED, Message, Status, Timings
 from ui.client.speeds import CHOICE_OF, STAGES, DeepReceipt, Speed
 from ui.language import of_data, tr
 
+DOT = "  ·  "  # between the figures of a line
 # What the server says of these to clients that send requests holds for the moment, or is what the card's buttons do.
 CONTEXT_FULL, ENGINE_DIED, MODEL_GONE = "context_length_exceeded", "engine_died", "model_not_found"
 
@@ -32,14 +33,14 @@ def receipt(message: Message) -> str:
         if timings.decode_per_second > 0:
             parts.append(speed(timings.decode_per_second))
         parts.append(_gain(timings))
+        parts.append(_drafts(timings))
         parts.append(tr("first token {ttft_ms}", ttft_ms=milliseconds(timings.ttft_ms)))
         parts.append(_tokens(timings.decode_tokens))
         parts.append(_prompt(timings))
-        parts.append(_drafts(timings))
         parts.append(
             tr("{kv_type} cache", kv_type=timings.kv_type) if timings.kv_type not in ("", DEFAULT_KV_TYPE) else ""
         )
-    return "  ·  ".join(part for part in parts if part)
+    return DOT.join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
