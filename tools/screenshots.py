@@ -670,7 +670,7 @@ def server(stage: Stage) -> None:
         stage.window.desk.current.send("Tell me a long story about a fox.")
         page.show_tab("Activity")
         stage.until(lambda: len(page.activity.requests.rows) == 3)
-        stage.wait(0.6)
+        stage.wait(1.2)
         shoot_sizes(stage, "server-activity")
         page.show_tab("Other machines")
         page.machines.server.fields["name"].setText("rack")

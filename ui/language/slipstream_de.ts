@@ -1896,11 +1896,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
-      <source>{decode_tokens:,} tokens</source>
-      <translation>{decode_tokens:,} Token</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/race.py" />
       <source>In turns</source>
       <translation>Nacheinander</translation>
     </message>
@@ -5078,13 +5073,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>{n_generated:,} tokens</source>
-      <translation>{n_generated:,} Token</translation>
+      <source>{n_prompt:,} tokens of prompt</source>
+      <translation>{n_prompt:,} Token Prompt</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>{n_prompt:,} tokens of prompt</source>
-      <translation>{n_prompt:,} Token Prompt</translation>
+      <source>{n_generated:,} tokens</source>
+      <translation>{n_generated:,} Token</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
