@@ -4279,7 +4279,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/model_details.py" />
       <source>Reveal in folder</source>
-      <translation>Im Ordner zeigen</translation>
+      <translation>Ordner öffnen</translation>
     </message>
     <message>
       <location filename="../../ui/library/model_details.py" />
@@ -4304,7 +4304,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/model_details.py" />
       <source>Make a smaller copy…</source>
-      <translation>Eine kleinere Kopie erstellen…</translation>
+      <translation>Kleinere Kopie…</translation>
     </message>
     <message>
       <location filename="../../ui/library/model_details.py" />
