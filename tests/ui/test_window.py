@@ -1021,6 +1021,20 @@ def test_the_name_of_a_model_ends_in_an_ellipsis_where_it_has_no_room(qtbot, win
         assert (picker.button.toolTip(), picker.button.accessibleName()) == (name, f"Model: {name}")
 
 
+def test_the_badge_of_a_toy_gives_way_to_its_name(qtbot, window: MainWindow) -> None:
+    window.watch.start()
+    picker = window.page.picker
+    qtbot.waitUntil(picker.badge.isVisible)
+    name = picker.button.text()
+    picker.badge.setText("Spielzeug, das irrt")
+    window.resize_text(150)
+    window.resize(480, 360)
+    qtbot.waitUntil(lambda: (picker.badge.isHidden(), picker.button.text()) == (True, name))
+    window.resize_text(100)
+    window.resize(1180, 780)
+    qtbot.waitUntil(picker.badge.isVisible)
+
+
 def test_a_question_is_read_whole_also_where_it_has_a_word_longer_than_its_box(qtbot, window: MainWindow) -> None:
     window.resize(480, 360)
     for percent in (100, 150):
