@@ -213,14 +213,21 @@ def empty(stage: Stage) -> None:
     stage.shoot("empty")
 
 
+def measuring(stage: Stage) -> None:
+    """The first start, while the machine is measured."""
+    stage.connect()
+    stage.window.chats.newcomer.show()
+    stage.shoot("first-start-measuring")
+
+
 def first_start(stage: Stage) -> None:
-    """The first start: the machine is measured, three models are offered, one is downloaded, another cannot be."""
+    """The first start, the machine measured: three models are offered, one is downloaded, another cannot be."""
+    remember_probe(stage.folder / "cache")
     stage.connect()
     window = stage.window
     window.chats.newcomer.show()
     card = window.chats.newcomer.card
     assert card is not None
-    stage.shoot("first-start-measuring")
     stage.until(lambda: not card.offers[0].isHidden(), 60)
     stage.shoot("first-start")
     for name, size in (("low", (800, 600)), ("narrow", (480, 720)), ("large", (1920, 1200))):
@@ -1392,6 +1399,7 @@ STATES: tuple[Callable[[Stage], None], ...] = (
     starting,
     empty,
     figures,
+    measuring,
     first_start,
     done,
     gauges,
