@@ -99,7 +99,7 @@ def suggested_line(row: SuggestedRow) -> str:
 
 
 def model_facts(row: ModelRow) -> Facts:
-    """Return what a row says of a model, a dash where it does not."""
+    """Return what is known of a model."""
     header = row.header
     facts = [
         (tr("Architecture"), header.architecture),
@@ -115,7 +115,7 @@ def model_facts(row: ModelRow) -> Facts:
         (tr("Verified"), _verified(row)),
         (tr("Last used"), day(row.last_used) if row.last_used else ""),
     ]
-    return [(label, value or DASH) for label, value in facts]
+    return [(label, value) for label, value in facts if value]
 
 
 def _verified(row: ModelRow) -> str:
