@@ -1191,6 +1191,10 @@ def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_pat
     qtbot.waitUntil(lambda: transcript.view_of(570) is not None)
     assert bar.value() > 0
     assert not transcript.to_end.isHidden()
+    bar.setValue(bar.maximum() - transcript.to_end.height())
+    assert transcript.to_end.isHidden(), "it would cover as much as it shows"
+    bar.setValue(bar.maximum() // 2)
+    assert not transcript.to_end.isHidden()
     transcript.to_end.click()
     assert bar.value() == bar.maximum()
     window.close()
