@@ -338,8 +338,8 @@ def panel(stage: Stage) -> None:
 
 def deep_ember(stage: Stage) -> str:
     """Return where a model of sixty layers is, whose replies take seconds."""
-    folder = stage.folder / "models"
-    folder.mkdir()
+    folder = stage.folder / "data" / "models"
+    folder.mkdir(parents=True)
     (folder / "deep-ember-q8_0.gguf").symlink_to(cached(Recipe(n_layers=60)))
     return str(folder / "deep-ember-q8_0.gguf")
 
@@ -701,7 +701,7 @@ def server(stage: Stage) -> None:
 def speed(stage: Stage) -> None:
     """The speed page beside a reply, and after it; the library's process answers what would help."""
     remember_probe(stage.folder / "cache")
-    with real_server(stage, "--draft", "ember-draft-q8_0"):
+    with real_server(stage, "--model", deep_ember(stage), "--draft", str(EMBER_DRAFT)):
         stage.window.show_page("speed")
         page = stage.window.speed
         assert page is not None
