@@ -15,11 +15,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from urllib.request import Request, urlopen
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 import numpy as np
@@ -211,14 +213,21 @@ def empty(stage: Stage) -> None:
     stage.shoot("empty")
 
 
+def measuring(stage: Stage) -> None:
+    """The first start, while the machine is measured."""
+    stage.connect()
+    stage.window.chats.newcomer.show()
+    stage.shoot("first-start-measuring")
+
+
 def first_start(stage: Stage) -> None:
-    """The first start: the machine is measured, three models are offered, one is downloaded, another cannot be."""
+    """The first start, the machine measured: three models are offered, one is downloaded, another cannot be."""
+    remember_probe(stage.folder / "cache")
     stage.connect()
     window = stage.window
     window.chats.newcomer.show()
     card = window.chats.newcomer.card
     assert card is not None
-    stage.shoot("first-start-measuring")
     stage.until(lambda: not card.offers[0].isHidden(), 60)
     stage.shoot("first-start")
     for name, size in (("low", (800, 600)), ("narrow", (480, 720)), ("large", (1920, 1200))):
@@ -293,6 +302,7 @@ WORKING = asdict(
 
 def gauges(stage: Stage) -> None:
     """The gauges below each page, in three widths."""
+    remember_probe(stage.folder / "cache")
     stage.server.snapshot = WORKING
     stage.connect()
     stage.history()
@@ -326,12 +336,17 @@ def panel(stage: Stage) -> None:
     stage.shoot("panel")
 
 
+def deep_ember(stage: Stage) -> str:
+    """Return where a model of sixty layers is, whose replies take seconds."""
+    folder = stage.folder / "data" / "models"
+    folder.mkdir(parents=True)
+    (folder / "deep-ember-q8_0.gguf").symlink_to(cached(Recipe(n_layers=60)))
+    return str(folder / "deep-ember-q8_0.gguf")
+
+
 def streaming(stage: Stage) -> None:
     """Talk to a model of sixty layers and its draft through the real server: while it answers, and after."""
-    models = stage.folder / "models"
-    models.mkdir()
-    (models / "deep-ember-q8_0.gguf").symlink_to(cached(Recipe(n_layers=60)))
-    with real_server(stage, "--model", str(models / "deep-ember-q8_0.gguf"), "--draft", str(EMBER_DRAFT)):
+    with real_server(stage, "--model", deep_ember(stage), "--draft", str(EMBER_DRAFT)):
         stage.history()
         for asked in ("Tell me a story about a bear.", "What is speculative decoding?"):
             stage.say(asked, wait=0.1)
@@ -420,7 +435,7 @@ def problem(stage: Stage) -> None:
     )
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": "context_length_exceeded"}
     stage.server.error = (400, {"error": error})
-    stage.say("Please read this very long text: " + "words and more words, " * 40)
+    stage.say("Please sum up this report: " + "foxes live in woods, and in towns too; " * 8)
     stage.shoot("error")
     stage.server.error = None
     stage.server.pieces, stage.server.error_in_stream = ["Once upon a time", " there was"], "The engine stopped."
@@ -565,7 +580,9 @@ def attachments(stage: Stage) -> None:
     """Attached files above the input, one of them unreadable; then in the message, unfolded."""
     notes, long = stage.folder / "parser notes.md", stage.folder / "A long report about the foxes of Europe, 2026.txt"
     notes.write_text("# Notes\n\n" + "- the parser reads one token ahead\n" * 12)
-    long.write_text("\n\n".join(f"Chapter {n}. " + "Foxes live in many places. " * 60 for n in range(12)))
+    long.write_text(
+        "\n".join(f"Chapter {n}.\n" + "Foxes live in many places. They hunt at night.\n" * 30 for n in range(1, 13))
+    )
     (stage.folder / "empty.csv").write_text("")
     stage.server.models[0]["capabilities"] = ["completion", "vision"]
     stage.connect()
@@ -623,9 +640,19 @@ def shoot_sizes(stage: Stage, name: str) -> None:
     stage.window.resize_text(100)
 
 
+def ask_for_much(port: int, key: str, wanted: str) -> None:
+    """Ask a server for a reply that takes some seconds, as another program does."""
+    story = {"role": "user", "content": "Tell me a long story about a bear."}
+    asked = {"messages": [story], "speed": wanted, "max_tokens": 900, "ignore_eos": True}
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    address = f"http://127.0.0.1:{port}/v1/chat/completions"
+    with suppress(OSError):  # the server may end first
+        urlopen(Request(address, json.dumps(asked).encode(), headers)).close()
+
+
 def server(stage: Stage) -> None:
     """The server page: off, on, with a new key; requests at work; other machines."""
-    with real_server(stage):
+    with real_server(stage, "--model", deep_ember(stage)), ThreadPoolExecutor() as others:
         stage.window.show_page("server")
         page = stage.window.server
         assert page is not None
@@ -644,9 +671,13 @@ def server(stage: Stage) -> None:
         stage.shoot("server-lan")
         view.verticalScrollBar().setValue(view.verticalScrollBar().maximum())
         stage.shoot("server-keys")
+        key = view.made.words.text().split()[-1]
+        for wanted in ("fast", "batch"):
+            others.submit(ask_for_much, view.port.value(), key, wanted)
         stage.window.desk.current.send("Tell me a long story about a fox.")
         page.show_tab("Activity")
-        stage.wait(0.3)
+        stage.until(lambda: len(page.activity.requests.rows) == 3)
+        stage.wait(1.2)
         shoot_sizes(stage, "server-activity")
         page.show_tab("Other machines")
         page.machines.server.fields["name"].setText("rack")
@@ -670,7 +701,7 @@ def server(stage: Stage) -> None:
 def speed(stage: Stage) -> None:
     """The speed page beside a reply, and after it; the library's process answers what would help."""
     remember_probe(stage.folder / "cache")
-    with real_server(stage, "--draft", "ember-draft-q8_0"):
+    with real_server(stage, "--model", deep_ember(stage), "--draft", str(EMBER_DRAFT)):
         stage.window.show_page("speed")
         page = stage.window.speed
         assert page is not None
@@ -898,12 +929,14 @@ def beside(stage: Stage) -> None:
     right = stage.window.page
     right.choose_model("ember-draft-q8_0")
     stage.server.pieces, stage.server.delay = [REPLY[i : i + 8] for i in range(0, len(REPLY), 8)], 0.02
+    stage.server.snapshot = WORKING | {"n_active": 2}
     stage.window.chats.panes.switch()
     stage.say("And with a draft model?", 0.3)
     stage.window.chats.panes.switch()
     stage.say("How fast can a local model be on my machine?", 1.6)
     stage.shoot("beside")
     stage.until(lambda: not stage.window.desk.running)
+    stage.server.snapshot = None
     stage.window.chats.toggle_settings()
     stage.window.resize(1680, 820)
     stage.wait(0.3)
@@ -958,7 +991,7 @@ def speeds(stage: Stage) -> None:
         {"stage": "drafting", "drafts": 4, "drafts_done": 0, "tokens": 0, "seconds": 0.1},
         {"stage": "distilling", "drafts": 4, "drafts_done": 4, "tokens": 512, "seconds": 2.1},
     ]
-    stage.server.delay = 0.6
+    stage.server.delay, stage.server.snapshot = 0.6, WORKING | {"n_active": 4}
     picker.card.chosen.emit(Speed.DEEP)
     stage.say("A hard question", wait=0.9)
     stage.shoot("deep")
@@ -991,6 +1024,7 @@ def library(stage: Stage) -> None:
     for name in ("Qwen/Qwen3-8B-Q4_K_M", "狐の物語-Q8_0", "a-" + "very-long-name-" * 6 + "Q8_0"):
         (folder / f"{name}.gguf").write_bytes(ember.read_bytes())
     (folder / "cut-short-Q4_0.gguf").write_bytes(ember.read_bytes()[:90_000])
+    remember_probe(stage.folder / "cache")
     stage.connect()
     stage.window.show_page("library")
     page = stage.window.library
@@ -1365,6 +1399,7 @@ STATES: tuple[Callable[[Stage], None], ...] = (
     starting,
     empty,
     figures,
+    measuring,
     first_start,
     done,
     gauges,

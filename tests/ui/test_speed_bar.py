@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt, QTimer
@@ -283,3 +284,9 @@ class TestWindow:
         qtbot.waitUntil(lambda: pace(window) == LIVE_MS)
         window.desk.current.stop()
         qtbot.waitUntil(lambda: pace(window) == CALM_MS)
+
+
+def test_the_page_about_speed_names_the_limits_as_the_bar_does() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "speed.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| limited by |"))
+    assert all(f"*{words}*" in row for words in faces.LIMITS.values())

@@ -142,7 +142,6 @@ class ModelPicker(Dressed, QWidget):
     def _show(self) -> None:
         name = self.shown_model
         self.button.setAccessibleName(tr("Model: {name}", name=name) if name else tr("No model yet"))
-        self.badge.setVisible(self.is_toy)
         self.status.setText(self._status())
         self._offer_cancel()
         self._fit()
@@ -163,14 +162,18 @@ class ModelPicker(Dressed, QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Let a name that has no room end in an ellipsis; the state of the server gives way before it."""
+        """Let a name that has no room end in an ellipsis; the state of the server and the badge give way before it."""
         name, button = one_line(self.shown_model or tr("No model yet")), self.button
         button.setText(on_button(name))
+        self.badge.setVisible(self.is_toy)
         if self.isVisible():
+            metrics = button.fontMetrics()
             parts = [part for part in (self.badge, self.status, self.cancel) if part.isVisible()]
             beside = sum(part.sizeHint().width() for part in parts if part is not self.status) + len(parts) * Space.S
-            metrics = button.fontMetrics()
             room = self.width() - beside - (button.sizeHint().width() - metrics.horizontalAdvance(name))
+            if room < metrics.horizontalAdvance(name) and self.badge in parts:
+                self.badge.hide()
+                room += self.badge.sizeHint().width() + Space.S
             button.setText(on_button(metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room)))
         button.setToolTip("" if button.text() == on_button(name) else in_tip(name))
 

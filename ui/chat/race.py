@@ -29,7 +29,7 @@ from models.formatting.figures import rate
 from ui.chat.conversation import TokenRate
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
-from ui.chat.messages.receipts import receipt_facts
+from ui.chat.messages.receipts import receipt_facts, tokens_of
 from ui.client.api import Api
 from ui.client.chat_records import Timings
 from ui.client.reply_stream import ReplyEnd, ReplyStream
@@ -445,4 +445,4 @@ def _details(timings: Timings) -> str:
     facts = dict(receipt_facts(timings))
     accepted = facts.get(tr("Drafts"))
     drafts = tr("drafts: {accepted}", accepted=accepted) if accepted else tr("no drafts")
-    return "  ·  ".join([tr("{decode_tokens:,} tokens", decode_tokens=timings.decode_tokens), drafts])
+    return "  ·  ".join([tokens_of(timings.decode_tokens), drafts])

@@ -1896,11 +1896,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
-      <source>{decode_tokens:,} tokens</source>
-      <translation>{decode_tokens:,} Token</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/race.py" />
       <source>In turns</source>
       <translation>Nacheinander</translation>
     </message>
@@ -3748,8 +3743,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>no GPU that llama.cpp can use</source>
-      <translation>keine GPU, die llama.cpp nutzen kann</translation>
+      <source>no usable GPU</source>
+      <translation>keine nutzbare GPU</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -4284,7 +4279,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/model_details.py" />
       <source>Reveal in folder</source>
-      <translation>Im Ordner zeigen</translation>
+      <translation>Ordner öffnen</translation>
     </message>
     <message>
       <location filename="../../ui/library/model_details.py" />
@@ -4309,7 +4304,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/model_details.py" />
       <source>Make a smaller copy…</source>
-      <translation>Eine kleinere Kopie erstellen…</translation>
+      <translation>Kleinere Kopie…</translation>
     </message>
     <message>
       <location filename="../../ui/library/model_details.py" />
@@ -5078,13 +5073,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>{n_generated:,} tokens</source>
-      <translation>{n_generated:,} Token</translation>
+      <source>{n_prompt:,} tokens of prompt</source>
+      <translation>{n_prompt:,} Token Prompt</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>{n_prompt:,} tokens of prompt</source>
-      <translation>{n_prompt:,} Token Prompt</translation>
+      <source>{n_generated:,} tokens</source>
+      <translation>{n_generated:,} Token</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
@@ -5790,8 +5785,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/engine_section.py" />
-      <source>The server still runs as it was started. A restart takes a few seconds; replies that are being written end, and what has come of them is kept.</source>
-      <translation>Der Server läuft noch, wie er gestartet wurde. Ein Neustart dauert einige Sekunden; Antworten, die gerade entstehen, enden, und was davon da ist, bleibt.</translation>
+      <source>The server still runs as it was started. A restart takes a few seconds. Replies that are being written stop there.</source>
+      <translation>Der Server läuft noch, wie er gestartet wurde. Ein Neustart dauert einige Sekunden. Antworten, die gerade entstehen, bleiben dort stehen.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/engine_section.py" />

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
@@ -31,7 +32,7 @@ from models.library.values import (
 )
 from ui.client.library_link import LibraryLink
 from ui.language import of_data, tr
-from ui.library.labels import about, dotted, download_line, has_bar, place_line, share, size_of
+from ui.library.labels import about, dotted, download_line, has_bar, place_line, share, size_of, unbroken
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
@@ -174,10 +175,17 @@ class FirstStart(QFrame):
 
     def _on_machine(self, found: MachineFacts) -> None:
         gpus = [tr("{name} with {memory}", name=gpu.name, memory=size_of(gpu.memory)) for gpu in found.gpus] or [
-            tr("no GPU that llama.cpp can use")
+            tr("no usable GPU")
         ]
         cores = tr("{n} cores", n=found.n_cores) if found.n_cores != 1 else tr("1 core")
-        self.machine.setText(dotted(found.cpu, cores, tr("{memory} of memory", memory=size_of(found.memory)), *gpus))
+        self.machine.setText(
+            dotted(
+                re.sub(r"\((R|TM)\)", "", found.cpu),
+                cores,
+                tr("{memory} of memory", memory=size_of(found.memory)),
+                *gpus,
+            )
+        )
         self._is_measured = found.bandwidth is not None
         if found.bandwidth is not None:
             words = _speed_of(found)
@@ -303,7 +311,9 @@ class OfferedModel(QFrame):
                 self.show_row(self.row)
             return
         trouble = download.trouble
-        self._say(_sentence_of(trouble) if trouble else download_line(download), is_problem=trouble is not None)
+        self._say(
+            _sentence_of(trouble) if trouble else unbroken(download_line(download)), is_problem=trouble is not None
+        )
         self.bar.show_share(share(download.progress))
         number = download.number
         if download.phase in _AT_REST:

@@ -38,6 +38,11 @@ def dotted(*parts: str) -> str:
     return DOT.join(part for part in parts if part)
 
 
+def unbroken(line: str) -> str:
+    """Return a line with dots as one that wraps at them alone."""
+    return DOT.join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in line.split(DOT))
+
+
 def size_of(n_bytes: float) -> str:
     """Return bytes as 4.9 GB, 12 MB or 4 KB; "" for none."""
     return figures.size(n_bytes) if n_bytes > 0 else ""
@@ -94,7 +99,7 @@ def suggested_line(row: SuggestedRow) -> str:
 
 
 def model_facts(row: ModelRow) -> Facts:
-    """Return what a row says of a model, a dash where it does not."""
+    """Return what is known of a model."""
     header = row.header
     facts = [
         (tr("Architecture"), header.architecture),
@@ -110,7 +115,7 @@ def model_facts(row: ModelRow) -> Facts:
         (tr("Verified"), _verified(row)),
         (tr("Last used"), day(row.last_used) if row.last_used else ""),
     ]
-    return [(label, value or DASH) for label, value in facts]
+    return [(label, value) for label, value in facts if value]
 
 
 def _verified(row: ModelRow) -> str:

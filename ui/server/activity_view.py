@@ -148,11 +148,9 @@ def _amount(one: dict[str, Any]) -> str:
     n_generated, n_inputs = one.get("n_generated") or 0, one.get("n_inputs")
     if n_inputs is not None:
         return tr("{n_inputs:,} texts", n_inputs=n_inputs) if n_inputs != 1 else tr("1 text")
-    return (
-        tr("{n_generated:,} tokens", n_generated=n_generated)
-        if n_generated
-        else tr("{n_prompt:,} tokens of prompt", n_prompt=one.get("n_prompt") or 0)
-    )
+    if not n_generated:
+        return tr("{n_prompt:,} tokens of prompt", n_prompt=one.get("n_prompt") or 0)
+    return tr("{n_generated:,} tokens", n_generated=n_generated) if n_generated != 1 else tr("1 token")
 
 
 def _request_row(one: dict[str, Any]) -> ActionRow:

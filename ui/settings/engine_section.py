@@ -16,8 +16,7 @@ from ui.theme.tokens import Space
 from ui.widgets.note_card import CALM, NoteCard
 
 OLD_ENGINE = tr(
-    "The server still runs as it was started. A restart takes a few seconds; replies that are being written end, and "
-    "what has come of them is kept."
+    "The server still runs as it was started. A restart takes a few seconds. Replies that are being written stop there."
 )
 
 
@@ -30,8 +29,8 @@ class EngineSection(SettingSection):
         super().__init__(tr("Engine"))
         self._kept = kept
         self.note = NoteCard(CALM, tr("Restart the server"))
-        self.column.addWidget(self.note)
         self.column.addSpacing(Space.XS)
+        self.column.addWidget(self.note)
         self.fields = {
             name: choice(option.choices, kept.engine_choice(name), partial(kept.choose_engine, name))
             for name, option in ENGINE_OPTIONS.items()

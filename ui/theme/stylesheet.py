@@ -80,7 +80,7 @@ QPushButton[kind="primary"]:focus { border: 2px solid $text; }
 QPushButton[kind="flat"] { background: transparent; color: $muted; border: 2px solid transparent; padding: 2px 8px;
     font-size: ${caption}px; }
 QPushButton[kind="flat"]:hover { background: $hover; color: $text; }
-QPushButton[kind="flat"]:disabled { color: $border_strong; }
+QPushButton[kind="flat"]:disabled { color: $disabled; }
 QPushButton[kind="flat"]:focus { border-color: $focus; }
 QPushButton[kind="new"] { text-align: left; padding: 7px 10px; font-weight: 600; }
 QPushButton[kind="new"]:focus { padding: 6px 9px; }

@@ -20,6 +20,7 @@ class Palette:
     pressed: str
     border: str
     border_strong: str  # edges of fields that can be typed into
+    disabled: str  # flat buttons that cannot be used
     text: str
     muted: str
     accent: str
@@ -54,6 +55,7 @@ LIGHT = Palette(
     pressed="#dde2e5",
     border="#e3e6e9",
     border_strong="#c5ccd2",
+    disabled="#c5ccd2",
     text="#1a2026",
     muted="#5a6570",
     accent="#0b746e",
@@ -88,6 +90,7 @@ DARK = Palette(
     pressed="#353f49",
     border="#262d33",
     border_strong="#3b454e",
+    disabled="#3b454e",
     text="#e6eaed",
     muted="#98a4af",
     accent="#4cc9be",
@@ -120,6 +123,7 @@ CONTRAST_LIGHT = replace(
     pressed="#d4d4d4",
     border="#6a6a6a",
     border_strong="#000000",
+    disabled="#8a8a8a",
     text="#000000",
     muted="#333333",
     accent="#004a46",
@@ -148,6 +152,7 @@ CONTRAST_DARK = replace(
     pressed="#333333",
     border="#9a9a9a",
     border_strong="#ffffff",
+    disabled="#707070",
     text="#ffffff",
     muted="#dcdcdc",
     accent="#6ff5e9",

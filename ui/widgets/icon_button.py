@@ -43,7 +43,7 @@ class IconButton(Dressed, QToolButton):
 
     def dress(self) -> None:
         """Draw the icon."""
-        set_icon(self, self._icon_name, getattr(colours(), self._colour), colours().border_strong, self._size)
+        set_icon(self, self._icon_name, getattr(colours(), self._colour), colours().disabled, self._size)
         side = scaled(self._size) + AROUND_ICON
         self.setFixedSize(side, side)
 

@@ -6,15 +6,17 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
+from ui.theme.colours import Dressed
 from ui.theme.layouts import STRETCH, fill
+from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import TextButton
 
-SIDE_BY_SIDE = 820
-LEAST_DETAILS = 360
+LEAST_LIST = 440
+LEAST_DETAILS = 380  # at the usual size of text: they have the longer words
 
 
-class TwoPanes(QWidget):
+class TwoPanes(Dressed, QWidget):
     """Holds a list and its details. In a narrow window the details cover the list until ``back``.
 
     The keyboard goes to what is shown: to the list, or to the way back.
@@ -52,9 +54,14 @@ class TwoPanes(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Share the width, or take turns."""
         super().resizeEvent(event)
-        self._is_narrow = self.width() < SIDE_BY_SIDE
+        self.dress()
+
+    def dress(self) -> None:
+        """Give the details the room that the text in use needs."""
+        least = scaled(LEAST_DETAILS)
+        self._is_narrow = self.width() < LEAST_LIST + least
         if not self._is_narrow:
-            self.side.setFixedWidth(max(LEAST_DETAILS, round(self.width() * 0.42)))
+            self.side.setFixedWidth(max(least, round(self.width() * 0.42)))
         else:
             self.side.setMinimumWidth(0)
             self.side.setMaximumWidth(16_777_215)

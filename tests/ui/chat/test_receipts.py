@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ui.chat.messages.receipt_view import ReceiptLine
 from ui.chat.messages.receipts import failure_of, phases, receipt, receipt_facts, what_would_help, why_this_fast
 from ui.client.chat_records import Message, Role, Status, Timings
 
@@ -43,8 +44,8 @@ def test_why_there_is_no_reply_stays_true_later() -> None:
 def test_what_drafts_brought_is_said_once_it_is_known_and_can_be() -> None:
     drafted = {"decode_tokens": 128, "drafted_tokens": 80, "accepted_tokens": 62}
     known, unknown = (Timings.from_object({**drafted, "speedup": speedup}) for speedup in (1.71, None))
-    assert receipt(ended(timings=known)).startswith("1.7× plain  ·  first token"), "it is not cut off first"
-    assert receipt(ended(timings=unknown)).endswith("62 of 80 drafts accepted")
+    assert receipt(ended(timings=known)).startswith("1.7× plain  ·  62 of 80 drafts accepted"), "they are left out last"
+    assert receipt(ended(timings=unknown)).startswith("62 of 80 drafts accepted")
     assert known is not None
     assert unknown is not None
     assert dict(receipt_facts(known))["Speed-up"] == "1.71× plain, measured"
@@ -54,6 +55,20 @@ def test_what_drafts_brought_is_said_once_it_is_known_and_can_be() -> None:
     impossible, high = (Timings.from_object({**kept, "speedup": speedup}) for speedup in (25.2, 5.5))
     assert "× plain" not in receipt(ended(timings=impossible))
     assert "5.5× plain" in receipt(ended(timings=high))
+
+
+def test_a_line_without_room_for_all_figures_shows_fewer_and_cuts_none(qtbot) -> None:
+    line = ReceiptLine()
+    qtbot.addWidget(line)
+    line.setText("412 tok/s  ·  1.7× plain  ·  first token 38 ms")
+    whole, two, one = (
+        line.fontMetrics().horizontalAdvance(words) + 1
+        for words in (line.text(), "412 tok/s  ·  1.7× plain", "412 tok/s")
+    )
+    assert line.fitting(whole) == line.text()
+    assert line.fitting(whole - 2) == line.fitting(two) == "412 tok/s  ·  1.7× plain"
+    assert line.fitting(two - 2) == line.fitting(one) == "412 tok/s"
+    assert line.fitting(one - 2).endswith("…")
 
 
 @pytest.mark.parametrize(

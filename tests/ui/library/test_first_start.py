@@ -11,8 +11,9 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog
 
 from models.catalog import curated as catalog
+from models.download.progress import DownloadPhase, DownloadProgress
 from models.library import requests as ask
-from models.library.values import GpuFacts, MachineFacts, SuggestionTier
+from models.library.values import Download, GpuFacts, MachineFacts, SuggestionTier
 from tests.support.library_client import SECONDS
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
@@ -118,6 +119,16 @@ def test_one_click_downloads_a_model_and_uses_it(qtbot, card: FirstStart, window
     assert window.chats.toast.text == f"{name} answers from now on"
     assert window.settings is not None
     assert window.settings.isVisible(), "who is elsewhere stays there"
+
+
+def test_how_a_download_goes_wraps_between_its_figures_alone(card: FirstStart) -> None:
+    offer = card.offers[0]
+    assert offer.row is not None
+    progress = DownloadProgress(DownloadPhase.DOWNLOADING, 19 * 10**8, 52 * 10**8, 48e6, 91.0)
+    offer.show_download(Download(1, offer.row.repo_id, offer.row.quantisation, progress))
+    assert offer.state.text().replace("\N{NO-BREAK SPACE}", "_").split() == [
+        "1.9_GB_of_5.2_GB", "·", "48_MB/s", "·", "1_min_31_s_left",
+    ]  # fmt: skip
 
 
 def test_a_download_that_fails_says_why_and_is_tried_again(qtbot, card: FirstStart, hub: HubServer) -> None:

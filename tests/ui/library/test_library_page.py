@@ -68,7 +68,8 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     page.models.list.choose("ember-q8_0")
     details = page.models.details
     assert details.title.text() == "Ember"
-    assert (details.facts.facts["Architecture"], details.facts.facts["Last used"]) == ("llama", "–")
+    assert details.facts.facts["Architecture"] == "llama"
+    assert "Last used" not in details.facts.facts, "it never was"
     qtbot.waitUntil(details.header.isVisible)
     assert details.header.facts["Chat template"] == "yes"
     assert not details.remove.isVisible()
@@ -172,6 +173,25 @@ def test_a_model_that_was_removed_can_be_downloaded_again(qtbot, page: LibraryPa
         qtbot.waitUntil(lambda: pane.download.text().startswith("Download  "))
 
 
+def test_larger_text_gives_the_details_more_room(qtbot, page: LibraryPage, window: MainWindow) -> None:
+    window.resize(1180, 780)
+    listed(qtbot, page, "ember-q8_0")
+    page.models.list.choose("ember-q8_0")
+    details, side = page.models.details, page.models.panes.side
+    qtbot.waitUntil(details.machine.facts.isVisible)
+    usual = side.width()
+    window.resize_text(150)
+    details.settings.setText("Einstellungen…")  # the longest words on its buttons, in German
+    details.reveal.setText("Ordner öffnen")
+    details.use.setText("Verwenden")
+    details.remove.setText("Entfernen…")
+    details.remove.show()
+    qtbot.waitUntil(lambda: side.width() > usual)
+    qtbot.waitUntil(lambda: details.body.width() <= details.viewport().width())
+    window.resize_text(100)
+    qtbot.waitUntil(lambda: side.width() == usual)
+
+
 def test_a_line_divides_the_list_from_the_details_where_both_are_seen(
     qtbot, page: LibraryPage, window: MainWindow
 ) -> None:
@@ -195,6 +215,7 @@ def test_a_broken_file_says_why_and_cannot_be_used_judged_paired_or_set(
     page.models.list.choose("短い")
     details = page.models.details
     assert "incomplete" in details.note.text()
+    assert list(details.facts.facts) == ["Size", "Verified"], "nothing else is known"
     for part in (details.use, details.machine, details.partners, details.settings, details.smaller):
         assert not part.isVisible()
 

@@ -45,3 +45,9 @@ def test_high_contrast_is_higher_and_shows_the_edges_of_what_can_be_used(palette
     assert too_faint(palette, LARGE_CONTRAST) == {}
     edges = {name: contrast(getattr(palette, name), palette.canvas) for name in ("border", "border_strong", "focus")}
     assert {name: ratio for name, ratio in edges.items() if ratio < EDGE} == {}
+
+
+@pytest.mark.parametrize("palette", [CONTRAST_LIGHT, CONTRAST_DARK], ids=lambda palette: palette.name)
+def test_in_high_contrast_a_flat_button_that_cannot_be_used_is_seen_and_looks_so(palette: Palette) -> None:
+    others = (palette.canvas, palette.muted, palette.text)
+    assert all(contrast(palette.disabled, other) >= EDGE for other in others)

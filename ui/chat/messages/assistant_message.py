@@ -18,7 +18,7 @@ from ui.chat.messages.deep_stages import DeepStages
 from ui.chat.messages.message_editor import MessageEditor
 from ui.chat.messages.message_view import MessageView, opening
 from ui.chat.messages.receipt_view import ReceiptCard, ReceiptLine
-from ui.chat.messages.receipts import CONTEXT_FULL, MODEL_GONE, failure_of, receipt
+from ui.chat.messages.receipts import CONTEXT_FULL, DOT, MODEL_GONE, failure_of, receipt
 from ui.chat.messages.thoughts_view import THINKING, ThoughtsView
 from ui.chat.tools.calls_view import CallsView
 from ui.client.chat_records import EDITED, Message, Status
@@ -156,7 +156,7 @@ class AssistantMessage(MessageView):
             self.receipt.setText(extra or words)
             return
         parts = [speed(rate) if rate > 0 else "", tr("first token {ttft}", ttft=milliseconds(ttft * 1000))]
-        self.receipt.setText("  ·  ".join(part for part in parts if part))
+        self.receipt.setText(DOT.join(part for part in parts if part))
 
     def show_answered_by(self, name: str | None, can_redo: bool = False) -> None:
         """Mark a reply that the small model gives or gave; None for the full one."""
@@ -184,7 +184,6 @@ class AssistantMessage(MessageView):
         self.receipt.setText(receipt(message))
         self.receipt.set_openable(message.timings is not None)
         self._keep_button_room()
-        self._show_buttons()
 
     def _tell_paragraphs(self) -> None:
         """Let a screen reader say each paragraph of a growing reply when it is whole."""
@@ -264,13 +263,11 @@ class AssistantMessage(MessageView):
         else:
             self.regenerate.emit(self.message.id)
 
-    def _show_buttons(self) -> None:
-        super()._show_buttons()
+    def _offers(self, button: IconButton) -> bool:
         # A reply without a word has nothing to copy, and a failed one has its own button to ask again.
-        self.copy.setVisible(self.copy.isVisibleTo(self) and bool(self.message.content))
-        self.edit.setVisible(self.edit.isVisibleTo(self) and bool(self.message.content))
-        self.more.setVisible(self.more.isVisibleTo(self) and self.can_continue)
-        self.redo.setVisible(self.redo.isVisibleTo(self) and self.message.status is not Status.FAILED)
+        if button is self.more:
+            return self.can_continue
+        return self.message.status is not Status.FAILED if button is self.redo else bool(self.message.content)
 
     def _can_show_buttons(self) -> bool:
         return super()._can_show_buttons() and self.message.status is not Status.STREAMING

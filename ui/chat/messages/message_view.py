@@ -83,6 +83,7 @@ class MessageView(QWidget):
         self.edit = IconButton("edit", "", size=16)
         self.edit.clicked.connect(self.begin_edit)
         self.buttons: list[IconButton] = [self.edit, self.copy]
+        self._keeps_room = False
 
     @property
     def text_views(self) -> list[TextView]:
@@ -168,17 +169,22 @@ class MessageView(QWidget):
     def _can_show_buttons(self) -> bool:
         return self.editor is None and (self._is_last or self._has_attention)
 
+    def _offers(self, button: IconButton) -> bool:
+        """Return whether a button can do anything for this message."""
+        return True
+
     def _show_buttons(self) -> None:
         for button in self.buttons:
-            button.setVisible(self._can_show_buttons())
+            offered = self._offers(button)
+            policy = button.sizePolicy()
+            policy.setRetainSizeWhenHidden(self._keeps_room and offered)
+            button.setSizePolicy(policy)
+            button.setVisible(offered and self._can_show_buttons())
 
     def _keep_button_room(self, keeps: bool = True) -> None:
         """Say whether hidden buttons keep their place, so that nothing moves when they show."""
-        for button in self.buttons:
-            policy = button.sizePolicy()
-            policy.setRetainSizeWhenHidden(keeps)
-            button.setSizePolicy(policy)
-            button.hide()
+        self._keeps_room = keeps
+        self._show_buttons()
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text)

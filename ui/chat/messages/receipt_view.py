@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from models.formatting.figures import milliseconds
-from ui.chat.messages.receipts import Phase, phases, receipt_facts, what_would_help, why_this_fast
+from ui.chat.messages.receipts import DOT, Phase, phases, receipt_facts, what_would_help, why_this_fast
 from ui.client.chat_records import Timings
 from ui.language import tr
 from ui.theme.colours import colours
@@ -41,7 +41,7 @@ _EDGE = 2  # of the style sheet's border
 
 
 class ReceiptLine(QAbstractButton):
-    """A line of figures, cut where there is no room. One that has more to show opens by click and by keyboard."""
+    """A line of figures, fewer where there is no room. One that has more to show opens by click and by keyboard."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class ReceiptLine(QAbstractButton):
         """Show other figures."""
         if text != self.text():
             super().setText(text)
-            self.setAccessibleName(tr("Receipt: {words}", words=", ".join(text.split("  ·  "))))
+            self.setAccessibleName(tr("Receipt: {words}", words=", ".join(text.split(DOT))))
             self.updateGeometry()
 
     def sizeHint(self) -> QSize:
@@ -92,8 +92,14 @@ class ReceiptLine(QAbstractButton):
             painter.drawPixmap(QStyle.visualRect(self.layoutDirection(), self.rect(), at), arrow)
             place.setLeft(place.left() + side + 2)
         painter.setPen(QColor(colour if self.isEnabled() else colours().muted))
-        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, place.width())
-        draw_line(painter, QStyle.visualRect(self.layoutDirection(), self.rect(), place), shown)
+        draw_line(painter, QStyle.visualRect(self.layoutDirection(), self.rect(), place), self.fitting(place.width()))
+
+    def fitting(self, width: int) -> str:
+        """Return the figures that fit whole into so many pixels; of the first at least its beginning."""
+        shown, side = self.text(), Qt.TextElideMode.ElideRight
+        while (cut := self.fontMetrics().elidedText(shown, side, width)) != shown and DOT in shown:
+            shown = shown.rpartition(DOT)[0]
+        return cut
 
     def _tell(self) -> None:
         state = tr("Open") if self.isChecked() else tr("Closed")

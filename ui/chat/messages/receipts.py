@@ -10,6 +10,7 @@ from ui.client.chat_records import EDITED, Message, Status, Timings
 from ui.client.speeds import CHOICE_OF, STAGES, DeepReceipt, Speed
 from ui.language import of_data, tr
 
+DOT = "  ·  "  # between the figures of a line
 # What the server says of these to clients that send requests holds for the moment, or is what the card's buttons do.
 CONTEXT_FULL, ENGINE_DIED, MODEL_GONE = "context_length_exceeded", "engine_died", "model_not_found"
 
@@ -32,14 +33,14 @@ def receipt(message: Message) -> str:
         if timings.decode_per_second > 0:
             parts.append(speed(timings.decode_per_second))
         parts.append(_gain(timings))
-        parts.append(tr("first token {ttft_ms}", ttft_ms=milliseconds(timings.ttft_ms)))
-        parts.append(_tokens(timings.decode_tokens))
-        parts.append(_prompt(timings))
         parts.append(_drafts(timings))
+        parts.append(tr("first token {ttft_ms}", ttft_ms=milliseconds(timings.ttft_ms)))
+        parts.append(tokens_of(timings.decode_tokens))
+        parts.append(_prompt(timings))
         parts.append(
             tr("{kv_type} cache", kv_type=timings.kv_type) if timings.kv_type not in ("", DEFAULT_KV_TYPE) else ""
         )
-    return "  ·  ".join(part for part in parts if part)
+    return DOT.join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def phases(timings: Timings) -> list[Phase]:
     """Return where the time of a reply went, in order."""
     written = tr(
         "{tokens} at {decode_per_second}",
-        tokens=_tokens(timings.decode_tokens),
+        tokens=tokens_of(timings.decode_tokens),
         decode_per_second=speed(timings.decode_per_second),
     )
     last = Phase(tr("Written"), timings.decode_ms, "accent", written if timings.decode_per_second > 0 else "")
@@ -100,7 +101,7 @@ def receipt_facts(timings: Timings) -> list[tuple[str, str]]:
         facts += [
             (
                 STAGES.get(stage.stage, stage.stage),
-                tr("{tokens} in {ms}", tokens=_tokens(stage.completion_tokens), ms=milliseconds(stage.ms)),
+                tr("{tokens} in {ms}", tokens=tokens_of(stage.completion_tokens), ms=milliseconds(stage.ms)),
             )
             for stage in timings.deep.stages
         ]
@@ -124,7 +125,7 @@ def why_this_fast(timings: Timings) -> str:
     if timings.prefill_ms > _MOST * total:
         return tr(
             "Reading the prompt took most of the time: {tokens} were not in the cache.",
-            tokens=_tokens(timings.prefill_tokens),
+            tokens=tokens_of(timings.prefill_tokens),
         )
     each = timings.decode_tokens / max(timings.decode_tokens - timings.accepted_tokens, 1)
     if timings.drafted_tokens and (timings.speedup or 0) >= _WORTH:
@@ -216,7 +217,8 @@ def _peak(timings: Timings) -> str:
     return tr(", {peak_share:.0%} of the peak", peak_share=timings.peak_share) if timings.peak_share else ""
 
 
-def _tokens(number: int) -> str:
+def tokens_of(number: int) -> str:
+    """Return a count of tokens in words."""
     return tr("1 token") if number == 1 else tr("{number} tokens", number=count(number))
 
 

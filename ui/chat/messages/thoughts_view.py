@@ -115,7 +115,7 @@ class ThoughtsView(Dressed, QWidget):
     def dress(self) -> None:
         """Draw the arrow, and place what is below it."""
         fill(self._inset, margins=(scaled(ICON) // 2 + INDENT, 0, 0, 0))
-        set_icon(self.head, "down" if self.is_open else "right", colours().muted, colours().border_strong, ICON)
+        set_icon(self.head, "down" if self.is_open else "right", colours().muted, colours().disabled, ICON)
         self.head.setAccessibleDescription(tr("Shown") if self.is_open else tr("Folded"))
 
 

@@ -312,7 +312,10 @@ class Transcript(ScrollColumn):
             self._is_following = False
 
     def _show_to_end(self) -> None:
-        self.to_end.setVisible(not self._is_following and self.verticalScrollBar().maximum() > 0)
+        bar = self.verticalScrollBar()
+        # Near the end the button would cover as much as it shows.
+        is_far = bar.maximum() - bar.value() > self.to_end.height() + Space.S
+        self.to_end.setVisible(not self._is_following and is_far)
 
     def _on_focus(self, old: QWidget | None, new: QWidget | None) -> None:
         # Within a message the keyboard does not leave it: what goes away for a moment would lose it.
