@@ -1,4 +1,4 @@
-"""What a slot holds, saved to a file, restored from it, or erased: llama-server's deeds at ``/slots``."""
+"""Saves the text of a slot to a file, restores or erases it: llama-server's actions at ``/slots``."""
 
 from __future__ import annotations
 

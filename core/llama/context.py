@@ -139,7 +139,7 @@ _RUNNING_STATE_ON_DEVICE = L.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | L.LLAMA_STATE_
 
 
 class DecodeStatus(IntEnum):
-    """What ``llama_decode`` returned (llama-context.cpp)."""
+    """The result of ``llama_decode`` (llama-context.cpp)."""
 
     OK = 0
     NO_KV_SLOT = 1  # nothing was changed
