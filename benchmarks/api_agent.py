@@ -45,7 +45,7 @@ _SYSTEM = "\n".join(
 
 @dataclass(frozen=True)
 class AgentTurn:
-    """What one request cost, in tokens."""
+    """The tokens of one request: read, of which cached, and written."""
 
     n_prompt: int
     n_cached: int

@@ -36,6 +36,8 @@ ONLY_IN = {
 }
 # Rooms of the core that the window knows: values, not machinery.
 KNOWN_TO_UI = {"core/values"}
+# The bindings know what they are asked with and answer with, and the sentences of their errors.
+KNOWN_TO_BINDINGS = {"core/values", "models/formatting"}
 # Rooms that decide and count, and so can be tried without a model. What has to know llama.cpp's values is left out.
 PREFIX_CACHE = tuple(f"core/kv_cache/{name}.py" for name in ("prefix_tree", "segment_store", "disk_cache"))
 POLICY = tuple(f"core/speculation/{name}" for name in ("speculator", "draft", "proposer_choice"))
@@ -148,6 +150,10 @@ def test_the_window_knows_only_values_of_the_core() -> None:
     rooms = read_rooms().values()
     wrong = {room.name: {one for one in room.imports if one.startswith("core/")} - KNOWN_TO_UI for room in rooms}
     assert {name: found for name, found in wrong.items() if name.startswith("ui/") and found} == {}
+
+
+def test_the_bindings_know_only_values() -> None:
+    assert read_rooms()["core/llama"].imports - KNOWN_TO_BINDINGS == set()
 
 
 def test_what_decides_needs_no_llama() -> None:

@@ -41,8 +41,8 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
 
     ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token.
     """
-    from core.llama.build import run_in_child
     from core.machine.known_machine import CPU
+    from core.machine.self_test import run_in_child
 
     with ThreadPoolExecutor(3) as pool:
         llama, selftest, servers = pool.submit(check_llama), pool.submit(run_in_child), pool.submit(check_servers)
@@ -105,10 +105,10 @@ def check_system() -> SystemFacts:
 
 def check_llama() -> LlamaSystem:
     """Ask llama.cpp in a process of its own, which may die."""
-    from core.llama.build import DESCRIBE
+    from core.machine.self_test import DESCRIBE
 
     try:
-        child = run_module("core.llama.build", DESCRIBE, seconds=_CHILD_SECONDS)
+        child = run_module("core.machine.self_test", DESCRIBE, seconds=_CHILD_SECONDS)
     except subprocess.TimeoutExpired:
         return LlamaSystem(
             problem=Sentence("llama.cpp did not list its devices within {seconds} s.", seconds=_CHILD_SECONDS)

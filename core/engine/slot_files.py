@@ -1,4 +1,4 @@
-"""What a slot holds, saved to a file, restored from it, or erased: llama-server's deeds at ``/slots``."""
+"""Saves the text of a slot to a file, restores or erases it: llama-server's actions at ``/slots``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SlotFiles:
         if not 0 <= request.slot < len(self._slots):
             known = f"0 to {len(self._slots) - 1}"
             raise BadRequest(f"There is no slot {request.slot} here: the slots are {known}.", param="id_slot")
-        if self._slots.key is None and request.action != "erase":
+        if self._slots.store.key is None and request.action != "erase":
             raise BadRequest(
                 "Texts that were computed with LoRA adapters are not saved to files: start the server without --lora."
             )
@@ -118,7 +118,7 @@ class SlotFiles:
     # -- on threads of their own --------------------------------------------------------------------------------
 
     def _read(self, request: SlotRequest) -> None:
-        began, path, key = time.perf_counter(), Path(request.path), self._slots.key
+        began, path, key = time.perf_counter(), Path(request.path), self._slots.store.key
         assert key is not None
         try:
             if not path.is_file():
@@ -143,10 +143,10 @@ class SlotFiles:
     def _write(self, request: SlotRequest, text: TokenIds, blob: Blob, began: float) -> None:
         name = segment_id(None, 0, text, is_whole=True)
         header = SegmentHeader(name, None, 0, text, blob.nbytes, is_whole=True)
-        assert self._slots.key is not None
+        assert self._slots.store.key is not None
         try:
             with self._writing:
-                n_bytes = write_segment(Path(request.path), self._slots.key, header, blob)
+                n_bytes = write_segment(Path(request.path), self._slots.store.key, header, blob)
         except OSError as error:
             self._fail(request, f"{Path(request.path).name} cannot be written: {system_reason(error)}.")
         except Exception as error:

@@ -23,14 +23,11 @@ class KvOffload:
     copies nothing, and the spare sequence is saved. Loading does the reverse.
     """
 
-    def __init__(
-        self, store: SegmentStore, memory: AttentionMemory, spare: int, segment_size: int, clock: Callable[[], float]
-    ) -> None:
-        """A segment has at most ``segment_size`` tokens. ``spare`` is a sequence id for this use alone."""
+    def __init__(self, store: SegmentStore, memory: AttentionMemory, spare: int, clock: Callable[[], float]) -> None:
+        """``spare`` is a sequence id for this use alone."""
         self.store = store
         self._memory, self._context = memory, memory.cells
         self._spare = spare
-        self._segment_size = segment_size
         # Recurrent states and sliding windows can only be saved as a whole.
         self._is_whole = not memory.can_share
         self._clock = clock
@@ -65,7 +62,7 @@ class KvOffload:
         elif not self._memory.holds(slot.id, position(n_saved)):
             return False
         else:
-            end = whole_images(text, min(n_saved + self._segment_size, len(text)))
+            end = whole_images(text, min(n_saved + self.store.segment_size, len(text)))
             if end <= n_saved:
                 end = image_end(text, n_saved)
             parent = links[-1].segment if links else None

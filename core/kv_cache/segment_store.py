@@ -157,9 +157,22 @@ class SegmentStore:
     end of a text before its beginning.
     """
 
-    def __init__(self, tree: PrefixTree, *, ram_limit: int, disk: DiskTier | None = None) -> None:
-        """Keep at most ``ram_limit`` bytes in RAM; ``tree`` may know other places too."""
+    def __init__(
+        self,
+        tree: PrefixTree,
+        *,
+        ram_limit: int,
+        disk: DiskTier | None = None,
+        segment_size: int = 0,
+        key: bytes | None = None,
+    ) -> None:
+        """Keep at most ``ram_limit`` bytes in RAM; ``tree`` may know other places too.
+
+        A segment has at most ``segment_size`` tokens. ``key`` is that of files with texts of this model; None: there
+        may be none.
+        """
         self.ram_limit = ram_limit
+        self.segment_size, self.key = segment_size, key
         self.n_ram_bytes = self.n_disk_bytes = 0
         self.tree = tree
         self._disk = disk

@@ -37,21 +37,17 @@ class SlotTable:
         n_slots: int,
         *,
         store: SegmentStore | None = None,
-        segment_size: int = 0,
         prefill_seconds: Callable[[int], float] = lambda n_tokens: 0.0,
         clock: Callable[[], float] = time.perf_counter,
-        key: bytes | None = None,
     ) -> None:
-        """``store`` keeps texts outside the device, in segments of ``segment_size`` tokens; without one nothing does.
+        """``store`` keeps texts outside the device; without one nothing does.
 
-        ``prefill_seconds`` predicts the time for computing tokens. ``key`` is that of files with texts of this model;
-        None: there may be none.
+        ``prefill_seconds`` predicts the time for computing tokens.
         """
         self.memory = memory
-        self.key = key
         self.store = store if store is not None else SegmentStore(PrefixTree(), ram_limit=0)
         self.slots = tuple(Slot(index) for index in range(n_slots))
-        self._offload = KvOffload(self.store, memory, n_slots, segment_size, clock)
+        self._offload = KvOffload(self.store, memory, n_slots, clock)
         self.prefill_seconds = prefill_seconds
         self._ticks = 0
         self._n_idle: int | None = 0  # None: to be counted again

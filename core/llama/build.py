@@ -1,30 +1,19 @@
-"""This build of llama.cpp: what it is, and whether it fits these bindings and this processor.
-
-``python -m core.llama.build`` tries it out in a child process, because a wrong build can crash, and says what is wrong
-in one sentence. ``--describe`` prints what llama.cpp reports about itself and this machine as JSON.
-"""
+"""This build of llama.cpp: what it is, and whether it fits these bindings and this processor."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib.util
-import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from core.process.child_process import run_module
 from core.values.engine_options import LlamaSystem
-from core.values.errors import SlipstreamError, llama_error_in
-from models.formatting.program import PROGRAM, PROGRAM_FOLDER, advice
-from models.formatting.sentence import Sentence
+from core.values.errors import SlipstreamError
 
-# llama.cpp is imported within functions: a process that starts the checks in a child must not load it itself.
+# llama.cpp is imported within functions: a process that only asks for backends must not load it.
 
 # Features that the patches in packaging/first_start add. The first marks a build with Slipstream's own CPU
 # attention, which reads only the cells of each sequence.
@@ -88,28 +77,16 @@ def _folders() -> Iterator[Path]:
         yield Path(place) / "lib"
 
 
-# -- the self-test ----------------------------------------------------------------------------------------------
+# -- what the self-test checks ----------------------------------------------------------------------------------
 
-# Arguments of the module: run the checks in this process, and print what this build is.
-_CHILD, DESCRIBE = "--in-child", "--describe"
-_STARTER = PROGRAM_FOLDER / "models" / "starter" / "ember-q8_0.gguf"
-# Seconds for all checks; they take about one.
-_SECONDS = 120
 # Free memory of a GPU that a tiny model and its driver surely have room in: a full one says nothing of the build. The
 # model is spread over all GPUs.
 _GPU_BYTES = 1 << 30
 # Structures are passed to C by value: sizes of another version would corrupt memory silently.
 _STRUCT_SIZES = {"llama_model_params": 80, "llama_context_params": 160, "llama_batch": 56, "llama_token_data": 12}
-_ADVICE = advice(
-    f"Delete the folder .venv and run {PROGRAM} again: it builds llama.cpp anew for this machine.",
-    Sentence(
-        "Quit, delete the folder .venv in Slipstream's folder and start again: llama.cpp is built "
-        "anew for this machine."
-    ),
-)
 
 
-class SelfTestFailed(Exception):
+class SelfTestFailed(SlipstreamError):
     """A check failed; the text says which."""
 
 
@@ -136,22 +113,22 @@ def check_structures() -> None:
         raise SelfTestFailed("llama.cpp's default context parameters are not the expected ones.")
 
 
-def check_decode() -> None:
-    """Check that a tiny model computes finite numbers: on the processor, and on the GPUs if all have room for one."""
+def check_decode(path: str) -> None:
+    """Check that the tiny model at ``path`` computes finite numbers: on the processor, and on GPUs if all have room."""
     from core.llama.devices import list_devices
 
-    _decode(n_gpu_layers=0)
+    _decode(path, n_gpu_layers=0)
     if min((device.free for device in list_devices() if device.is_gpu), default=0) >= _GPU_BYTES:
-        _decode(n_gpu_layers=-1)
+        _decode(path, n_gpu_layers=-1)
 
 
-def _decode(n_gpu_layers: int) -> None:
+def _decode(path: str, n_gpu_layers: int) -> None:
     import numpy as np
 
     from core.llama.context import Batch, Context, ContextOptions, DecodeStatus
     from core.llama.model import Model
 
-    model = Model(str(_STARTER), n_gpu_layers=n_gpu_layers)
+    model = Model(path, n_gpu_layers=n_gpu_layers)
     context = Context(
         model, ContextOptions(n_cells=256, n_sequences=2, n_outputs=2, n_batch=64, n_ubatch=64, n_threads=1)
     )
@@ -163,79 +140,3 @@ def _decode(n_gpu_layers: int) -> None:
         raise SelfTestFailed(f"A test decode ended with {status.name} or with numbers that are not finite.")
     context.close()
     model.close()
-
-
-def explain(code: int, output: str, errors: str) -> str | None:
-    """Return the sentence for a child's exit code, what it printed, and its stderr; None if all is well."""
-    if code == 0:
-        return None
-    said = llama_error_in(errors)
-    if code > 0:
-        output = " ".join((output.strip(), said)).strip() or "".join(errors.strip().splitlines()[-1:])
-        return f"llama.cpp does not work here. {output or f'The self-test ended with code {code}.'} {_ADVICE}"
-    if -code in (signal.SIGILL, signal.SIGSEGV):
-        name = signal.Signals(-code).name
-        return Sentence(
-            "llama.cpp crashed in a test decode ({name}): it was built with instructions that this CPU "
-            "does not run correctly (known for AMX with gcc 12). {advice}",
-            name=name,
-            advice=_ADVICE,
-        )
-    number = f"{-code} ({said})" if said else -code
-    return Sentence("llama.cpp ended with signal {number} in the self-test. {advice}", number=number, advice=_ADVICE)
-
-
-def run_in_child() -> str | None:
-    """Run the checks in a child process; return a sentence on what failed, None if nothing did."""
-    try:
-        child = run_module("core.llama.build", _CHILD, seconds=_SECONDS)
-    except subprocess.TimeoutExpired:
-        return Sentence(
-            "llama.cpp did not finish a test decode within {seconds} s. {advice}", seconds=_SECONDS, advice=_ADVICE
-        )
-    return explain(child.returncode, child.stdout, child.stderr)
-
-
-def _check_here() -> int:
-    """Run every check in this process; print the first that fails."""
-    try:
-        from core.llama.library import log_errors
-
-        log_errors()
-        for check in (check_versions, check_structures, check_decode):
-            check()
-    except (SelfTestFailed, SlipstreamError) as error:
-        print(error)
-        return 1
-    return 0
-
-
-def _describe_here() -> int:
-    """Print ``describe()`` as one JSON object; exit code 1 with a sentence on stderr where that fails."""
-    try:
-        from core.llama.library import silence_log
-
-        silence_log()
-        print(json.dumps(asdict(describe())))
-    except SlipstreamError as error:
-        print(error.message, file=sys.stderr)
-        return 1
-    return 0
-
-
-def main() -> int:
-    """Run the self-test and print what is wrong; or do what a child process is started for."""
-    if _CHILD in sys.argv[1:]:
-        return _check_here()
-    if DESCRIBE in sys.argv[1:]:
-        return _describe_here()
-    problem = run_in_child()
-    if problem:
-        print(problem, file=sys.stderr)
-        return 1
-    print("llama.cpp works.")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

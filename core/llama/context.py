@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.library import INT32_P, L, declare, quick, waiting
+from core.llama.library import INT32_P, L, declare, ggml, quick, waiting
 from core.llama.model import Model
 from core.values.engine_options import DEFAULT_KV_TYPE, MANY_ROWS, FlashAttention, KvType, Pooling, whole_lines
 from core.values.errors import LoadFailed
-from models.gguf.tensor_types import BY_NAME
 
 
 class Batch:
@@ -126,6 +125,9 @@ class EmbeddingBatch:
 FLASH_ATTENTION_TYPES: dict[FlashAttention, int] = {"auto": -1, "off": 0, "on": 1}
 
 _P, _I32 = ctypes.c_void_p, ctypes.c_int32
+_type_name = declare(ggml, "ggml_type_name", ctypes.c_char_p, _I32)
+# ``ggml_type`` by its name in ggml, which is also that of a ``KvType``.
+_GGML_TYPES = {_type_name(number): number for number in range(L.GGML_TYPE_COUNT)}
 _seq_rm = declare(quick, "llama_memory_seq_rm", ctypes.c_bool, _P, _I32, _I32, _I32)
 _seq_cp = declare(quick, "llama_memory_seq_cp", None, _P, _I32, _I32, _I32, _I32)
 _seq_pos_max = declare(quick, "llama_memory_seq_pos_max", _I32, _P, _I32)
@@ -137,7 +139,7 @@ _RUNNING_STATE_ON_DEVICE = L.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | L.LLAMA_STATE_
 
 
 class DecodeStatus(IntEnum):
-    """What ``llama_decode`` returned (llama-context.cpp)."""
+    """The result of ``llama_decode`` (llama-context.cpp)."""
 
     OK = 0
     NO_KV_SLOT = 1  # nothing was changed
@@ -191,7 +193,7 @@ class Context:
         params.n_threads = n_threads
         params.n_threads_batch = n_threads
         params.flash_attn_type = FLASH_ATTENTION_TYPES[options.flash_attention]
-        params.type_k = params.type_v = BY_NAME[options.kv_type].id
+        params.type_k = params.type_v = _GGML_TYPES[options.kv_type.encode()]
         if options.is_mtp:
             params.ctx_type = L.LLAMA_CONTEXT_TYPE_MTP
         if target is not None:

@@ -201,14 +201,13 @@ def make_slots(
     # would come back without its beginning, and could not be cut.
     size = min(size, facts.window or size)
     n_wide = min(options.n_ubatch, own.context.n_batch)
+    disk = _disk(options, key, cache_folder)
     return SlotTable(
         memory,
         options.n_slots,
-        store=SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=_disk(options, key, cache_folder)),
-        segment_size=size,
+        store=SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk, segment_size=size, key=key),
         prefill_seconds=lambda n_tokens: cost.time(n_wide) * n_tokens / n_wide,
         clock=clock,
-        key=key,
     )
 
 

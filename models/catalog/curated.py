@@ -79,7 +79,7 @@ class CuratedModel:
 
     @property
     def drafting(self) -> str:
-        """What could draft for it, in words; "" if nothing is known."""
+        """The drafts that it could have, in words; "" if none is known."""
         known: list[str] = []
         if self.facts.n_mtp_layers:
             known.append(Sentence("drafts with heads in its own file"))

@@ -228,7 +228,7 @@ class _DownloadState:
 
     @property
     def phase(self) -> DownloadPhase:
-        """What the whole does: a file that is verified waits for those that are not."""
+        """The phase of the whole: a file that is verified waits for those that are not."""
         going_on = (DownloadPhase.CHECKING, DownloadPhase.DOWNLOADING)
         return next((phase for phase in going_on if phase in self._phases), DownloadPhase.VERIFYING)
 

@@ -38,7 +38,7 @@ class QueuedDownload:
 
     @property
     def phase(self) -> DownloadPhase:
-        """What it is doing."""
+        """Its phase: waiting, downloading, verifying and so on."""
         return self.progress.phase
 
 

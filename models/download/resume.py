@@ -66,7 +66,7 @@ class PieceMap:
         return all(self.is_whole(index) for index in range(self.n_pieces))
 
     def start(self, index: int) -> int:
-        """Where a piece begins; the file's end for the index after the last."""
+        """Return the first byte of a piece; the file's end for the index after the last."""
         return min(index * self.piece_bytes, self.n_bytes)
 
     def length(self, index: int) -> int:

@@ -51,7 +51,7 @@ class MovedFile:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
+        """The news for the user: the file has moved."""
         return Sentence("{name} was moved: it is {now} now.", name=self.before.name, now=self.now)
 
 
@@ -64,7 +64,7 @@ class GoneFile:
 
     @property
     def sentence(self) -> str:
-        """What happened, with advice if the file cannot be downloaded again."""
+        """The news for the user, with advice if the file cannot be downloaded again."""
         what = Sentence("{path} was deleted or moved away by another program.", path=self.path)
         if self.record.repo_id:
             return what

@@ -73,7 +73,7 @@ def remove_empty(below: Path, root: Path) -> None:
 
 
 def _place(folder: Path, file: Path) -> Path:
-    """Where the record of ``file`` is; a path that does not exist for files outside ``folder``."""
+    """Return the path of the record of ``file``; for a file outside ``folder``, one that does not exist."""
     try:
         inside = file.relative_to(folder)
     except ValueError:

@@ -31,7 +31,7 @@ def safe_parts(path: str) -> tuple[str, ...]:
 
 
 def target(folder: Path, repo_id: str, path: str) -> Path:
-    """Where a file of a repository belongs: ``folder/maker/repository/path``.
+    """Return the place for a file of a repository: ``folder/maker/repository/path``.
 
     Raises UnsafeName, also if a link below ``folder`` leads out of it.
     """

@@ -44,7 +44,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What to search for. ``n_params`` bounds parameters as the Hub writes it ("min:1B,max:8B")."""
+    """A search on the Hub. ``n_params`` bounds parameters as the Hub writes it ("min:1B,max:8B")."""
 
     words: str = ""
     author: str | None = None

@@ -85,7 +85,7 @@ def _no_token() -> AccessToken | None:
 
 @dataclass(frozen=True)
 class HubSettings:
-    """Where the Hub is and how to reach it; ``timeout`` is seconds without an answer.
+    """The Hub's address and the way to it; ``timeout`` is seconds without an answer.
 
     ``proxy`` None means the system's own (HTTPS_PROXY and the like). ``look_up_token`` is called once, when the token
     is first needed: opening the system's keyring takes time and may ask the user.

@@ -78,8 +78,8 @@ def test_a_head_beside_the_model_drafts_for_it(home, hub_server, tmp_path, capsy
     assert 0 < ended.receipt.n_accepted <= ended.receipt.n_drafted
 
 
-def test_heads_in_the_file_draft_and_nothing_else_is_downloaded(home, hub_server, tmp_path, capsys):
-    model = head_factory.mtp_counter(tmp_path / "m.gguf", 16)
+def test_heads_in_the_file_draft_and_nothing_else_is_downloaded(home, hub_server, capsys):
+    model = head_factory.cached_mtp_counter(16)
     hub_server.add(REPO, {"fox-90M-Q8_0.gguf": model.read_bytes()})
     hub_server.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": gguf_factory.EMBER_DRAFT.read_bytes()})
     assert pull(capsys)["draft"] is None

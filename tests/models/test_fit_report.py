@@ -154,7 +154,7 @@ def test_a_draft_takes_memory_and_may_bring_speed():
 
 
 def test_heads_are_judged_like_small_models_and_only_where_the_library_runs_them(tmp_path):
-    facts = read_model(head_factory.mtp_counter(tmp_path / "counter.gguf", 16))
+    facts = read_model(head_factory.cached_mtp_counter(16))
     wanted = FitRequest(1024, shape=EngineShape(uses_heads=True))
     found = fit_report(facts, machine(), wanted=wanted, judged=AcceptanceCounts(1_000, 950))
     assert found.with_draft.rate > 1.1 * found.speed.empty

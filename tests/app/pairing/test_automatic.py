@@ -182,7 +182,7 @@ def test_a_model_that_cannot_be_loaded_has_no_partner_and_raises_nothing(library
 
 
 def test_none_is_none_also_for_heads_in_the_file(home, library):
-    head_factory.mtp_counter(library / "counter.gguf", 16)
+    shutil.copyfile(head_factory.cached_mtp_counter(16), library / "counter.gguf")
     counter = find_model("counter")
     assert drafts(counter).uses_heads
     assert not drafts(counter, ServerSettings(uses_draft=False)).uses_heads
@@ -202,7 +202,7 @@ def test_none_is_none_also_for_heads_in_the_file(home, library):
 
 
 def test_heads_may_draft_beside_a_partner_that_nobody_chose(home, library):
-    head_factory.mtp_counter(library / "counter.gguf", 16)
+    shutil.copyfile(head_factory.cached_mtp_counter(16), library / "counter.gguf")
     head_factory.counter(library / "small.gguf", 1)
     counter = find_model("counter")
     choose(counter, "small")

@@ -202,7 +202,7 @@ def test_what_cannot_be_done_with_a_slot_is_said(
     engine.cancel("long")
     run(engine)
     assert cached(engine, STORY) == 299
-    monkeypatch.setattr(engine.slots, "key", None)
+    monkeypatch.setattr(engine.slots.store, "key", None)
     with pytest.raises(BadRequest, match="LoRA"):
         ask(engine, "save", 0, story)
 

@@ -42,9 +42,9 @@ def pace(facts: ModelFacts, here: Machine | None = None) -> DraftingMachine:
 
 
 @pytest.fixture
-def counter(tmp_path: Path) -> ModelFacts:
+def counter() -> ModelFacts:
     """A model with a prediction head in its file."""
-    return read_model(head_factory.mtp_counter(tmp_path / "counter.gguf", 16))
+    return read_model(head_factory.cached_mtp_counter(16))
 
 
 def sizes(path: Path) -> dict[str, int]:

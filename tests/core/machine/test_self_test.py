@@ -1,4 +1,4 @@
-"""The self-test of a build of llama.cpp."""
+"""The self-test of a build of llama.cpp, and what of its log is an error."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from core.llama import build, devices
 from core.llama.model import Model
+from core.machine.self_test import explain
 from core.values.engine_options import Device
 from core.values.errors import llama_error_in
 from tests.support.prompts import EMBER
@@ -29,7 +30,7 @@ def test_a_decode_is_tried_on_the_processor_and_on_gpus_with_room(
     monkeypatch.setattr(Model, "__init__", noted)
     gpus = [Device(f"CUDA{index}", "a GPU", "gpu", free=n_bytes) for index, n_bytes in enumerate(free)]
     monkeypatch.setattr(devices, "list_devices", lambda: gpus)
-    build.check_decode()
+    build.check_decode(str(EMBER))
     assert tried == decodes
 
 
@@ -62,6 +63,6 @@ def test_a_warning_of_python_is_no_error_of_llama_cpp() -> None:
 def test_what_a_gpu_says_before_it_aborts_the_self_test_is_told() -> None:
     logged = "CUDA error: no kernel image is available for execution on the device"
     errors = f"llama.cpp error: {logged}\nllama.cpp error:   cudaGetLastError()\nggml-cuda.cu:109: CUDA error\n"
-    assert f"signal 6 ({logged}) in the self-test" in (build.explain(-6, "", errors) or "")
-    assert f"could not load it. {logged} " in (build.explain(1, "llama.cpp could not load it.\n", errors) or "")
-    assert build.explain(0, "", errors) is None
+    assert f"signal 6 ({logged}) in the self-test" in (explain(-6, "", errors) or "")
+    assert f"could not load it. {logged} " in (explain(1, "llama.cpp could not load it.\n", errors) or "")
+    assert explain(0, "", errors) is None
