@@ -1349,11 +1349,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
-      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.</source>
       <translation>Begrenzt vom Speichertempo: Jedes Token liest die Gewichte, mit {peak_share:.0%} des gemessenen Höchstwerts.</translation>
     </message>
@@ -1446,6 +1441,11 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Total</source>
       <translation>Gesamt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
+      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -4309,7 +4309,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/model_details.py" />
       <source>Make a smaller copy…</source>
-      <translation>Eine kleinere Kopie erstellen…</translation>
+      <translation>Kleinere Kopie erstellen…</translation>
     </message>
     <message>
       <location filename="../../ui/library/model_details.py" />

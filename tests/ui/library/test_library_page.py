@@ -172,6 +172,21 @@ def test_a_model_that_was_removed_can_be_downloaded_again(qtbot, page: LibraryPa
         qtbot.waitUntil(lambda: pane.download.text().startswith("Download  "))
 
 
+def test_long_words_on_buttons_do_not_make_the_details_wider_than_their_place(
+    qtbot, page: LibraryPage, window: MainWindow
+) -> None:
+    window.resize(1280, 800)
+    window.resize_text(150)
+    listed(qtbot, page, "ember-q8_0")
+    page.models.list.choose("ember-q8_0")
+    details = page.models.details
+    qtbot.waitUntil(details.machine.facts.isVisible)
+    details.smaller.setText("Make a copy of it that is smaller")
+    details.settings.setText("All of its settings")
+    qtbot.waitUntil(lambda: details.smaller.geometry().top() > details.settings.geometry().bottom())
+    assert details.body.width() <= details.viewport().width()
+
+
 def test_a_line_divides_the_list_from_the_details_where_both_are_seen(
     qtbot, page: LibraryPage, window: MainWindow
 ) -> None:
