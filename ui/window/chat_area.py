@@ -89,7 +89,6 @@ class ChatArea(QWidget):
         self.newcomer = Newcomer(link, watch, self.first.welcome, kept, self)
         self._sides = Sides(self.history, self.panes, self.tuning, appearance)
         self.toast = Toast(self.first.stack)  # above what is being written, however tall that is
-        self._not_opened = ""  # why the last file that could not be used was not
         self._undo: list[Callable[[], object]] = []  # each deleting and archiving since the start, the last one last
         fill(QHBoxLayout(self), self._sides, margins=0)
         self.setFocusProxy(self.panes)
@@ -365,7 +364,7 @@ class ChatArea(QWidget):
     def open_file(self, file: str) -> None:
         """Use a model file where it is, and load it."""
         self.wanted.emit()
-        self.first.server_banner.take_back(self._not_opened)
+        self.first.server_banner.take_back(self)
         self._link.ask(ask.ImportFile(file), self.use, self._on_not_opened)
 
     def _on_arrived(self, file: str) -> None:
@@ -378,9 +377,8 @@ class ChatArea(QWidget):
         self._link.ask(ask.ImportFile(file), use, self._on_not_opened)
 
     def _on_not_opened(self, trouble: Trouble) -> None:
-        self._not_opened = trouble.sentence
         show = (tr("Show the models"), self.library_wanted.emit)
-        self.first.server_banner.say(trouble.sentence, "danger", show)
+        self.first.server_banner.say(trouble.sentence, "danger", show, by=self)
 
     def _on_context_wanted(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
         text = None if n_ctx is None else str(n_ctx)
