@@ -42,6 +42,7 @@ from ui.platform.gui_thread import GuiThread
 from ui.settings.window_settings import TINT, WindowSettings
 from ui.theme.appearance import Appearance
 from ui.theme.layouts import fill
+from ui.widgets.banner import Banner
 from ui.widgets.page_layout import announce
 from ui.widgets.toast import Toast
 from ui.window.chat_panes import ChatPanes
@@ -85,7 +86,8 @@ class ChatArea(QWidget):
         self.panes = ChatPanes(self.desk, self._made_page)
         self.first = self.panes.page  # the one that is always there
         self.tuning = TuningPanel(self.first, watch)
-        self._storage = StorageNotice(self.archive, self.first.storage_banner, self)
+        self.storage_banner = Banner()  # above all pages: what it says is to be known before anything is written
+        self._storage = StorageNotice(self.archive, self.storage_banner, self)
         self.newcomer = Newcomer(link, watch, self.first.welcome, kept, self)
         self._sides = Sides(self.history, self.panes, self.tuning, appearance)
         self.toast = Toast(self.first.stack)  # above what is being written, however tall that is
@@ -96,7 +98,9 @@ class ChatArea(QWidget):
         self._connect_settings()
         self._storage.export_wanted.connect(partial(self._with_list, self.history.export_all))
         self._storage.chats_changed.connect(self.desk.list_soon)
-        self._storage.brought_back.connect(self.toast.tell)
+        self._storage.brought_back.connect(self._on_brought_back)
+        self.history.can_bring_back = lambda: bool(self._storage.ways_back)
+        self.history.back_wanted.connect(lambda: self._storage.offer_ways_back(self.history.more))
         self.newcomer.use_wanted.connect(self._on_arrived)
         self.newcomer.file_chosen.connect(self.open_file)
         self.newcomer.library_wanted.connect(self.library_wanted)
@@ -293,6 +297,10 @@ class ChatArea(QWidget):
         if self._undo:
             self._undo.pop()()
             announce(self, tr("Undone"))
+
+    def _on_brought_back(self, words: str) -> None:
+        self.wanted.emit()
+        self.toast.tell(words)
 
     def _on_storage_problem(self, problem: str | None) -> None:
         self._storage.show_problem(problem)

@@ -113,7 +113,8 @@ class MainWindow(QMainWindow):
 
     def _lay_out(self) -> None:
         self._pages.addWidget(self.chats)
-        beside = fill(QHBoxLayout(), self.rail, (self._pages, 1), spacing=0)
+        column = fill(QVBoxLayout(), self.chats.storage_banner, (self._pages, 1), spacing=0)
+        beside = fill(QHBoxLayout(), self.rail, (column, 1), spacing=0)
         middle = QWidget()
         fill(QVBoxLayout(middle), (beside, 1), self.speed_bar, spacing=0, margins=0)
         self.setCentralWidget(middle)
@@ -122,6 +123,7 @@ class MainWindow(QMainWindow):
     def _connect_signals(self) -> None:
         self.rail.chosen.connect(self.show_page)
         self.chats.wanted.connect(lambda: self.show_page("chat"))
+        self.chats.storage_banner.left.connect(lambda: self.show_page(self._shown_page))
         self.chats.library_wanted.connect(lambda: self.show_page("library"))
         self.chats.model_wanted.connect(self._show_model)
         self.chats.find_wanted.connect(self._find_models)
