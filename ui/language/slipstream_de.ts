@@ -3703,11 +3703,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>Find other models, or use files that you have</source>
-      <translation>Andere Modelle finden oder vorhandene Dateien verwenden</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/first_start.py" />
       <source>Your machine</source>
       <translation>Dein Rechner</translation>
     </message>

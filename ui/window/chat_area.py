@@ -104,6 +104,7 @@ class ChatArea(QWidget):
         self.newcomer.use_wanted.connect(self._on_arrived)
         self.newcomer.file_chosen.connect(self.open_file)
         self.newcomer.library_wanted.connect(self.library_wanted)
+        self.newcomer.find_wanted.connect(lambda: self.find_wanted.emit(""))
         kept.changed.connect(self._on_kept)
         appearance.changed.connect(lambda palette: self._on_looks())
 
