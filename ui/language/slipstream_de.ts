@@ -4198,11 +4198,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/library_page.py" />
-      <source>How the Hub is reached</source>
-      <translation>Wie der Hub erreicht wird</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/library_page.py" />
       <source>{name} is in the trash</source>
       <translation>{name} ist im Papierkorb</translation>
     </message>
@@ -6037,11 +6032,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Hub account</source>
       <translation>Hub-Konto</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Account and address…</source>
-      <translation>Konto und Adresse…</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />

@@ -16,13 +16,14 @@ from app.client.server_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import Downloaded, DownloadPhase, DownloadProgress
 from models.library import requests as ask
-from models.library.values import Download, Trouble
+from models.library.values import Download, Remedy, Trouble
 from tools.stand_ins.dragging import place
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
 from tools.stand_ins.probed_machine import remember_probe
 from ui.client.api import Api
+from ui.client.remedies import clicked
 from ui.library import downloads_view
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
@@ -529,6 +530,14 @@ def test_a_dialog_that_is_closed_before_its_answer_is_told_nothing(qtbot, page: 
     dialog.close_button.click()
     window.link.ask(ask.ShowHub(), answers.append)  # answered behind the dialog's
     qtbot.waitUntil(lambda: answers != [] and window.findChildren(HubDialog) == [])
+
+
+def test_the_button_to_log_in_is_called_as_sentences_call_it(page: LibraryPage, window: MainWindow) -> None:
+    sentence = clicked(Trouble("", remedies=(Remedy.LOG_IN,))).sentence
+    window.show_page("settings")
+    window.settings.complete()
+    for name in (page.settings_button.toolTip(), window.settings.hub_button.text()):
+        assert f"“{name}”" in sentence
 
 
 def test_a_small_window_shows_one_side_at_a_time_and_the_keyboard_leads_through(
