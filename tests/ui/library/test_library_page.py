@@ -532,6 +532,11 @@ def test_a_dialog_that_is_closed_before_its_answer_is_told_nothing(qtbot, page: 
     qtbot.waitUntil(lambda: answers != [] and window.findChildren(HubDialog) == [])
 
 
+def test_the_keyboard_is_on_the_page_also_before_there_are_models(page: LibraryPage, window: MainWindow) -> None:
+    assert page.models.state.isVisible()
+    assert window.focusWidget() is page.models.filter
+
+
 def test_the_button_to_log_in_is_called_as_sentences_call_it(page: LibraryPage, window: MainWindow) -> None:
     sentence = clicked(Trouble("", remedies=(Remedy.LOG_IN,))).sentence
     window.show_page("settings")
