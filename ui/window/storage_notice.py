@@ -68,7 +68,8 @@ class StorageNotice(QObject):
         self.chats_changed.emit()
         if not n_chats:
             words = tr("{source} has no chat that is not here and can be read.", source=source)
-            self._banner.say(words, "warning", (tr("Other ways…"), self._offer_here))
+            others = (tr("Other ways…"), self._offer_here) if len(self.ways_back) > 1 else None
+            self._banner.say(words, "warning", others)
             return
         self._banner.hide()
         one = n_chats == 1

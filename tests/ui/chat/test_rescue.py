@@ -170,3 +170,8 @@ def test_chats_of_a_damaged_file_come_back_also_after_another_start(
     ways.actions()[0].trigger()
     ways.close()
     qtbot.waitUntil(lambda: "chats are back" in window.chats.toast.text)
+    more = window.chats.history.more_menu()
+    more.actions()[-1].trigger()
+    window.findChildren(QMenu)[-1].actions()[0].trigger()
+    qtbot.waitUntil(lambda: "no chat that is not here" in window.chats.storage_banner.text)
+    assert not window.chats.storage_banner.action.isVisible(), "there is no other way"
