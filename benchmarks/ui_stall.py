@@ -417,6 +417,8 @@ def _fill_models(folder: Path) -> None:
 def measure(options: argparse.Namespace) -> BenchReport:
     """Return a row for each case, with the times of frames of an offscreen window in milliseconds."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    # As after the first start: with PYTHONDONTWRITEBYTECODE each page would be compiled when it is opened.
+    subprocess.run([sys.executable, "-m", "compileall", "-q", "app", "core", "models", "ui"], cwd=ROOT, check=True)
     from PySide6.QtWidgets import QApplication
 
     application = QApplication([])

@@ -449,9 +449,11 @@ def server_gone(stage: Stage) -> None:
     stage.window.watch.stop(is_gone=True)
     reason = "The server that runs the models cannot start: slipstream: Shared library 'llama' was not found"
     stage.window.page.server_banner.say(reason, "danger", ("Try again", lambda: None), can_close=False)
-    stage.window.page.storage_banner.say("Chats cannot be saved in /home/me/.local/share: the folder cannot be "
-                                         "written to. Chats now live in memory only and are gone when you close the "
-                                         "window.")  # fmt: skip
+    kept = (
+        "Chats cannot be saved in /home/me/.local/share: the folder cannot be written to. Chats now live in memory "
+        "only and are gone when you close the window."
+    )
+    stage.window.chats.storage_banner.say(kept)
     stage.shoot("banners")
 
 

@@ -520,9 +520,9 @@ def test_a_chat_begun_while_the_disk_was_full_is_listed_when_it_is_not(qtbot, qa
         assert window.chats.archive.flush()
         fill_up(disk / "full")
         ask(qtbot, window, "Begun without room " + "x" * 50_000)
-        qtbot.waitUntil(lambda: "disk is full" in window.page.storage_banner.text)
+        qtbot.waitUntil(lambda: "disk is full" in window.chats.storage_banner.text)
         (disk / "full").unlink()
-        qtbot.waitUntil(lambda: window.page.storage_banner.text == "")
+        qtbot.waitUntil(lambda: window.chats.storage_banner.text == "")
         qtbot.waitUntil(lambda: len(titles(window)) == 1)
         window.close()
 
@@ -1202,7 +1202,7 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     window = MainWindow(api, Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "file" / "chats.db", tmp_path / "w.ini")
     qtbot.addWidget(window)
     window.show()
-    banner = window.page.storage_banner
+    banner = window.chats.storage_banner
     qtbot.waitUntil(lambda: "memory only" in banner.text)
     assert ask(qtbot, window, "Hi").status is Status.DONE
     window.chats.toggle_list()

@@ -98,7 +98,7 @@ class ChatPage(QWidget):
         self.progress.setAccessibleName(tr("Loading of the model"))
         self.progress.setTextVisible(False)
         self.progress.setRange(0, 1000)
-        self.storage_banner, self.server_banner = Banner(), Banner()
+        self.server_banner = Banner()
         self._notice = ServerNotice(watch, self.server_banner, self)
         self.welcome = Welcome()
         self.transcript = Transcript(tools)
@@ -154,7 +154,6 @@ class ChatPage(QWidget):
         column.setSpacing(0)
         column.addWidget(top)
         column.addWidget(self.progress)
-        column.addWidget(self.storage_banner)
         column.addWidget(self.server_banner)
         column.addWidget(self.stack, 1)
         column.addLayout(self._writing)
@@ -209,7 +208,7 @@ class ChatPage(QWidget):
             self._notice.other_wanted.connect(self.picker.open)
             self._notice.model_wanted.connect(self.choose_model)
             self._notice.usual_context_wanted.connect(lambda model: self._enlarge(model, None, lambda: None))
-        for banner in (self.storage_banner, self.server_banner, self.fit.banner):
+        for banner in (self.server_banner, self.fit.banner):
             banner.left.connect(self.composer.setFocus)
         self._live.timeout.connect(self._show_live)
         self.fit.other_wanted.connect(self.picker.open)

@@ -26,7 +26,6 @@ class ServerNotice(QObject):
         self.enlarged = ""
         self._watch, self._banner = watch, banner
         self._told: tuple[str | None, tuple[str, ...]] = (None, ())
-        self._words = ""  # what it said last
         self._tells_failure = False  # the banner says why the model could not be loaded
 
     def show_state(self, state: ServerState) -> None:
@@ -38,7 +37,7 @@ class ServerNotice(QObject):
             return
         if self._tells_failure:  # it is tried again
             self._tells_failure = False
-            self._banner.take_back(self._words)
+            self._banner.take_back(self)
         if state.phase == "ready":
             self._show_notices(state)
 
@@ -65,15 +64,14 @@ class ServerNotice(QObject):
         """Say what the loaded model does without, once."""
         told = (state.model, state.notices)
         if not state.notices:
-            self._banner.take_back(self._words)
+            self._banner.take_back(self)
         elif told != self._told:
             again = (tr("Load it again"), lambda: self._watch.load(state.model or ""))
             self._say(" ".join(state.notices), "warning", again if state.left_out else None)
         self._told = told
 
     def _say(self, words: str, tone: str, way: Way | None) -> None:
-        self._words = words
-        self._banner.say(words, tone, way)
+        self._banner.say(words, tone, way, by=self)
 
     def _way_out(self, model: str) -> Way:
         if model and model == self.enlarged:

@@ -107,6 +107,7 @@ class JobsPage(Dressed, PageColumn):
         self.ask.clicked.connect(self._on_ask)
         foot = fill(QHBoxLayout(), self.ask, STRETCH)
         self.question_problem = ProblemLabel()
+        self.question.textChanged.connect(self.question_problem.hide)
         for part in (self.question, self.question_problem):
             section.addWidget(part)
         section.addLayout(foot)

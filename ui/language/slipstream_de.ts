@@ -1084,6 +1084,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Bring chats back…</source>
+      <translation>Chats zurückholen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
       <source>Out of its folder</source>
       <translation>Aus dem Ordner nehmen</translation>
     </message>
@@ -3693,11 +3698,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>Find other models, or use files that you have</source>
-      <translation>Andere Modelle finden oder vorhandene Dateien verwenden</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/first_start.py" />
       <source>Your machine</source>
       <translation>Dein Rechner</translation>
     </message>
@@ -4190,11 +4190,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/library_page.py" />
       <source>Find</source>
       <translation>Suchen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/library_page.py" />
-      <source>How the Hub is reached</source>
-      <translation>Wie der Hub erreicht wird</translation>
     </message>
     <message>
       <location filename="../../ui/library/library_page.py" />
@@ -6035,11 +6030,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Account and address…</source>
-      <translation>Konto und Adresse…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>Reset…</source>
       <translation>Zurücksetzen…</translation>
     </message>
@@ -6815,8 +6805,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
+      <source>Save what can be read of the damaged file of {day}</source>
+      <translation>Retten, was in der beschädigten Datei vom {day} lesbar ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
       <source>Take the chats of the backup of {day}</source>
       <translation>Die Chats der Sicherung vom {day} nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>No file of lost chats is here any more</source>
+      <translation>Es gibt hier keine Datei verlorener Chats mehr</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
@@ -6830,16 +6830,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
-      <source>Bring chats back…</source>
-      <translation>Chats zurückholen…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/storage_notice.py" />
-      <source>Start new, and keep the damaged file</source>
-      <translation>Neu beginnen und die beschädigte Datei behalten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/storage_notice.py" />
       <source>1 chat is back</source>
       <translation>1 Chat ist zurück</translation>
     </message>
@@ -6847,11 +6837,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/storage_notice.py" />
       <source>{n_chats:,} chats are back</source>
       <translation>{n_chats:,} Chats sind zurück</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/storage_notice.py" />
-      <source>Save what can be read of it</source>
-      <translation>Speichern, was davon lesbar ist</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />

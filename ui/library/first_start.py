@@ -60,7 +60,7 @@ class FirstStart(QFrame):
 
     imported = Signal()  # models of another program are used from now on
     use_wanted = Signal(str)  # the file of a model that has arrived
-    library_wanted = Signal()
+    find_wanted = Signal()  # other models
     file_chosen = Signal(str)  # a model file of this machine
     closed = Signal()
 
@@ -77,7 +77,7 @@ class FirstStart(QFrame):
         self.close_button = IconButton("close", tr("Close this card"), size=16)
         self.offers = [OfferedModel(choice) for choice in SuggestionTier]
         self.file = TextButton(tr("Choose a file…"), tr("Use a .gguf file of this machine; this needs no network"))
-        self.more = TextButton(tr("All models…"), tr("Find other models, or use files that you have"))
+        self.more = TextButton(tr("All models…"), tr("Find models"))
         self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
         self._again.timeout.connect(self._measure)
         self._lay_out()
@@ -87,7 +87,7 @@ class FirstStart(QFrame):
             offer.cancel_wanted.connect(self._on_cancel)
         self.others.button.clicked.connect(self._use_others)
         self.file.clicked.connect(self._choose_file)
-        self.more.clicked.connect(self.library_wanted)
+        self.more.clicked.connect(self.find_wanted)
         self.close_button.clicked.connect(self.closed)
         link.downloads_changed.connect(self._on_downloads)
 

@@ -31,7 +31,7 @@ class LibraryPage(TabPage):
     def __init__(self, link: LibraryLink, watch: ServerWatch) -> None:
         super().__init__({HERE: lambda: self.models, FIND: lambda: self.finder, DOWNLOADS: lambda: self.downloads})
         self._link, self._watch = link, watch
-        self.settings_button = IconButton("panel", tr("How the Hub is reached"))
+        self.settings_button = IconButton("panel", tr("Hub settings…"))
         self.settings_button.clicked.connect(self.show_settings)
         self.top.row.addWidget(self.settings_button)
         self.toast = Toast(self)

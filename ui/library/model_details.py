@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.download.progress import DownloadPhase
 from models.formatting.safe_text import one_line
@@ -19,6 +19,7 @@ from ui.library.partners_card import PartnersCard
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.note_card import WARNING, NoteCard
 from ui.widgets.page_layout import ScrollColumn, ask_first, plain_label, style_as
 
@@ -68,16 +69,15 @@ class ModelDetailsPane(ScrollColumn):
     def _lay_out(self) -> None:
         column = fill(QVBoxLayout(self.body), self.title, self.name, spacing=Space.XS, margins=Space.L)
         fill(column, Space.XS, self.note, Space.S, self.mending, Space.XS)
-        buttons = fill(QHBoxLayout(), self.use, self.reveal, self.remove, STRETCH, spacing=Space.S)
-        fill(column, buttons, Space.XS, self._lay_out_dialogs())
+        for row in ((self.use, self.reveal, self.remove), (self.settings, self.smaller)):
+            flow = FlowLayout(spacing=Space.S)  # large text has no room for long words beside each other
+            for button in row:
+                flow.addWidget(button)
+            fill(column, flow, Space.XS)
         for part in (self.machine, self.partners):
             column.addSpacing(Space.M)
             column.addWidget(part)
         fill(column, Space.M, self.facts, Space.M, self._header_title, Space.XS, self.header, STRETCH)
-
-    def _lay_out_dialogs(self) -> QHBoxLayout:
-        row = fill(QHBoxLayout(), self.settings, self.smaller, STRETCH, spacing=Space.S)
-        return row
 
     def show_row(self, row: ModelRow, is_used: bool) -> None:
         """Show a model."""

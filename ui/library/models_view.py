@@ -89,7 +89,8 @@ class ModelsView(QWidget):
         column.addLayout(foot)
         self.panes = TwoPanes(listed, self.details, tr("All models"))
         fill(QVBoxLayout(self), self.panes, margins=0)
-        listed.setFocusProxy(self.list)
+        # A list that is not there yet cannot have the keyboard: it would stay elsewhere.
+        self.stack.currentChanged.connect(lambda at: listed.setFocusProxy((self.list, self.filter)[at]))
         self.setFocusProxy(self.panes)
 
     def _connect_signals(self) -> None:

@@ -134,7 +134,7 @@ class SettingsPage(Dressed, QWidget):
 
     def _add_the_rest(self) -> None:
         hub = self._section(tr("Hub account"))
-        self.hub_button = button(tr("Account and address…"), self._open_hub)
+        self.hub_button = button(tr("Hub settings…"), self._open_hub)
         hub.add(
             SettingLine(
                 tr("Hugging Face Hub"),

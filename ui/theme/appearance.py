@@ -154,8 +154,8 @@ class Appearance(QObject):
             around = waiting.pop()
             seen.append(around)
             is_visible = around.isVisible()
-            for part in around.children():
-                if not isinstance(part, QWidget) or part in self._left_out:
+            for part in around.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
+                if part in self._left_out:
                     continue
                 # A menu asks how large it will be before it is shown.
                 if is_visible and part.isHidden() and not part.isWindow():

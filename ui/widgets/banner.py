@@ -26,6 +26,7 @@ class Banner(Dressed, QFrame):
         super().__init__()
         self.setObjectName("banner")
         self._tone = "plain"
+        self._by: object = None
         self._icon, self._text = QLabel(), plain_label(tone="", can_select=True)
         self.action = QPushButton()
         self._act: Callable[[], object] = lambda: None
@@ -47,11 +48,12 @@ class Banner(Dressed, QFrame):
         tone: str = "warning",
         action: tuple[str, Callable[[], object]] | None = None,
         can_close: bool = True,
+        by: object = None,
     ) -> None:
-        """Show ``text``, with a button where there is something to do."""
+        """Show ``text``, with a button where there is something to do; ``by`` is who may take it back."""
         # Of words in which only a number has changed nothing is to be said again.
         is_new = self.isHidden() or _without_numbers(text) != _without_numbers(self._text.text())
-        self._tone = tone
+        self._tone, self._by = tone, by
         style_as(self, "tone", tone)
         self._text.setText(text)
         self.action.setVisible(action is not None)
@@ -64,9 +66,9 @@ class Banner(Dressed, QFrame):
         if is_new:
             announce(self, text)
 
-    def take_back(self, text: str) -> None:
-        """Go away where it still says this: others may have had something to say meanwhile."""
-        if self.text == text:
+    def take_back(self, by: object) -> None:
+        """Go away where it still says what this one had to say: others may have had something to say meanwhile."""
+        if self._by is by:
             self.hide()
 
     def hide(self) -> None:

@@ -434,11 +434,17 @@ def leave_keyboard(widget: QWidget) -> bool:
     """
     around = widget.parentWidget()
     while around is not None and not around.isWindow():
-        to = around.focusProxy() or (around if isinstance(around, QScrollArea) else None)
+        above = around.parentWidget()
+        if isinstance(above, QScrollArea) and above.viewport() is around:
+            # Its proxy. If it is asked, PySide takes the area for a part of the viewport, and what the area holds for
+            # gone when nobody knows the viewport any more.
+            to: QWidget | None = above
+        else:
+            to = around.focusProxy() or (around if isinstance(around, QScrollArea) else None)
         if to is not None and to.isVisible() and to.isEnabled():
             to.setFocus()
             return True
-        around = around.parentWidget()
+        around = above
     return False
 
 

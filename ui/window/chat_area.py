@@ -42,6 +42,7 @@ from ui.platform.gui_thread import GuiThread
 from ui.settings.window_settings import TINT, WindowSettings
 from ui.theme.appearance import Appearance
 from ui.theme.layouts import fill
+from ui.widgets.banner import Banner
 from ui.widgets.page_layout import announce
 from ui.widgets.toast import Toast
 from ui.window.chat_panes import ChatPanes
@@ -85,11 +86,11 @@ class ChatArea(QWidget):
         self.panes = ChatPanes(self.desk, self._made_page)
         self.first = self.panes.page  # the one that is always there
         self.tuning = TuningPanel(self.first, watch)
-        self._storage = StorageNotice(self.archive, self.first.storage_banner, self)
+        self.storage_banner = Banner()  # above all pages: what it says is to be known before anything is written
+        self._storage = StorageNotice(self.archive, self.storage_banner, self)
         self.newcomer = Newcomer(link, watch, self.first.welcome, kept, self)
         self._sides = Sides(self.history, self.panes, self.tuning, appearance)
         self.toast = Toast(self.first.stack)  # above what is being written, however tall that is
-        self._not_opened = ""  # why the last file that could not be used was not
         self._undo: list[Callable[[], object]] = []  # each deleting and archiving since the start, the last one last
         fill(QHBoxLayout(self), self._sides, margins=0)
         self.setFocusProxy(self.panes)
@@ -97,10 +98,13 @@ class ChatArea(QWidget):
         self._connect_settings()
         self._storage.export_wanted.connect(partial(self._with_list, self.history.export_all))
         self._storage.chats_changed.connect(self.desk.list_soon)
-        self._storage.brought_back.connect(self.toast.tell)
+        self._storage.brought_back.connect(self._on_brought_back)
+        self.history.can_bring_back = lambda: bool(self._storage.ways_back)
+        self.history.back_wanted.connect(lambda: self._storage.offer_ways_back(self.history.more))
         self.newcomer.use_wanted.connect(self._on_arrived)
         self.newcomer.file_chosen.connect(self.open_file)
         self.newcomer.library_wanted.connect(self.library_wanted)
+        self.newcomer.find_wanted.connect(lambda: self.find_wanted.emit(""))
         kept.changed.connect(self._on_kept)
         appearance.changed.connect(lambda palette: self._on_looks())
 
@@ -295,6 +299,10 @@ class ChatArea(QWidget):
             self._undo.pop()()
             announce(self, tr("Undone"))
 
+    def _on_brought_back(self, words: str) -> None:
+        self.wanted.emit()
+        self.toast.tell(words)
+
     def _on_storage_problem(self, problem: str | None) -> None:
         self._storage.show_problem(problem)
 
@@ -365,7 +373,7 @@ class ChatArea(QWidget):
     def open_file(self, file: str) -> None:
         """Use a model file where it is, and load it."""
         self.wanted.emit()
-        self.first.server_banner.take_back(self._not_opened)
+        self.first.server_banner.take_back(self)
         self._link.ask(ask.ImportFile(file), self.use, self._on_not_opened)
 
     def _on_arrived(self, file: str) -> None:
@@ -378,9 +386,8 @@ class ChatArea(QWidget):
         self._link.ask(ask.ImportFile(file), use, self._on_not_opened)
 
     def _on_not_opened(self, trouble: Trouble) -> None:
-        self._not_opened = trouble.sentence
         show = (tr("Show the models"), self.library_wanted.emit)
-        self.first.server_banner.say(trouble.sentence, "danger", show)
+        self.first.server_banner.say(trouble.sentence, "danger", show, by=self)
 
     def _on_context_wanted(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
         text = None if n_ctx is None else str(n_ctx)

@@ -95,7 +95,6 @@ class MainWindow(QMainWindow):
         self.endpoint = Endpoint(api, self.kept, self)
         self.speeds = History()
         self._shown_page, self._is_quitting = "chat", False
-        self._shut_out = ""  # what was said last of the endpoint
         self.background = Background(self, self.kept, icon("stream", appearance.palette.accent, size=64))
         self.palette_card = CommandPalette(self)
         self._offer_new_models: Callable[[], object] = lambda: None
@@ -114,7 +113,8 @@ class MainWindow(QMainWindow):
 
     def _lay_out(self) -> None:
         self._pages.addWidget(self.chats)
-        beside = fill(QHBoxLayout(), self.rail, (self._pages, 1), spacing=0)
+        column = fill(QVBoxLayout(), self.chats.storage_banner, (self._pages, 1), spacing=0)
+        beside = fill(QHBoxLayout(), self.rail, (column, 1), spacing=0)
         middle = QWidget()
         fill(QVBoxLayout(middle), (beside, 1), self.speed_bar, spacing=0, margins=0)
         self.setCentralWidget(middle)
@@ -123,6 +123,7 @@ class MainWindow(QMainWindow):
     def _connect_signals(self) -> None:
         self.rail.chosen.connect(self.show_page)
         self.chats.wanted.connect(lambda: self.show_page("chat"))
+        self.chats.storage_banner.left.connect(lambda: self.show_page(self._shown_page))
         self.chats.library_wanted.connect(lambda: self.show_page("library"))
         self.chats.model_wanted.connect(self._show_model)
         self.chats.find_wanted.connect(self._find_models)
@@ -355,10 +356,10 @@ class MainWindow(QMainWindow):
         """Say that other programs are shut out against the user's wish: at the start nobody looks at its page."""
         banner = self.chats.first.server_banner
         if state.problem and self._shown_page != "server":
-            self._shut_out = tr("Other programs cannot use this server. {problem}", problem=state.problem)
-            banner.say(self._shut_out, "warning", (tr("Show the server"), self._show_endpoint))
+            words = tr("Other programs cannot use this server. {problem}", problem=state.problem)
+            banner.say(words, "warning", (tr("Show the server"), self._show_endpoint), by=self.endpoint)
         else:
-            banner.take_back(self._shut_out)
+            banner.take_back(self.endpoint)
 
     def _show_endpoint(self) -> None:
         self.chats.first.server_banner.hide()

@@ -18,6 +18,7 @@ class Newcomer(QObject):
 
     use_wanted = Signal(str)  # the file of a model that has arrived
     library_wanted = Signal()
+    find_wanted = Signal()  # models that are not here yet
     file_chosen = Signal(str)  # a model file of this machine
 
     def __init__(
@@ -36,7 +37,7 @@ class Newcomer(QObject):
             self.card = FirstStart(self._link)
             self.card.imported.connect(self._on_imported)
             self.card.use_wanted.connect(self._on_arrived)
-            self.card.library_wanted.connect(self.library_wanted)
+            self.card.find_wanted.connect(self.find_wanted)
             self.card.file_chosen.connect(self.file_chosen)
             self.card.closed.connect(self._on_closed)
         self._welcome.show_card(self.card)

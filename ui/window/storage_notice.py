@@ -33,24 +33,32 @@ class StorageNotice(QObject):
             self.chats_changed.emit()
             return
         way_out: Way | None = None
-        if self._archive.damaged is not None:
-            way_out = tr("Bring chats back…"), self._show_ways_back
+        if self._archive.is_new:
+            way_out = tr("Bring chats back…"), self._offer_here
         elif self._archive.is_in_memory:
             way_out = tr("Export all chats…"), self.export_wanted.emit
         self._banner.say(problem, "warning", way_out)
 
-    def _show_ways_back(self) -> None:
-        """Offer what can be done about a damaged file of chats."""
+    @property
+    def ways_back(self) -> list[Way]:
+        """What can be done with the files of lost chats that are kept."""
         damaged, backup = self._archive.damaged, self._archive.backup
         ways = list[Way]()
-        if damaged is not None:
-            ways.append((tr("Save what can be read of it"), partial(self._bring_back, damaged)))
-        if backup is not None:
+        for path in damaged:
+            words = tr("Save what can be read of the damaged file of {day}", day=day(path.stat().st_mtime))
+            ways.append((words, partial(self._bring_back, path)))
+        if damaged and backup is not None:
             made = day(backup.stat().st_mtime)
             words = tr("Take the chats of the backup of {day}", day=made)
             ways.append((words, partial(self._bring_back, backup)))
-        ways.append((tr("Start new, and keep the damaged file"), self._banner.hide))
-        offer_ways(ways, self._banner.action, self._window)
+        return ways
+
+    def offer_ways_back(self, button: QWidget) -> None:
+        """Offer at a button what can be done with the files of lost chats that are kept."""
+        offer_ways(self.ways_back, button, self._window, tr("No file of lost chats is here any more"))
+
+    def _offer_here(self) -> None:
+        self.offer_ways_back(self._banner.action)
 
     def _bring_back(self, source: Path) -> None:
         self._banner.say(tr("Reading the chats of {source}…", source=source), "plain", can_close=False)
@@ -60,7 +68,8 @@ class StorageNotice(QObject):
         self.chats_changed.emit()
         if not n_chats:
             words = tr("{source} has no chat that is not here and can be read.", source=source)
-            self._banner.say(words, "warning", (tr("Other ways…"), self._show_ways_back))
+            others = (tr("Other ways…"), self._offer_here) if len(self.ways_back) > 1 else None
+            self._banner.say(words, "warning", others)
             return
         self._banner.hide()
         one = n_chats == 1

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from statistics import median_high
 from typing import TYPE_CHECKING
 
 from app.jobs.pair_test.pair_test import TrialProblem, TrialProgress, TrialResult, TrialTask
@@ -19,12 +20,13 @@ from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_
 from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
-    from app.jobs.verify.verification import DecodedReply
+    from app.jobs.verify.verification import Comparison, DecodedReply
 
 N_CTX = 512  # tokens, enough for a prompt and its reply
 # The kinds of prompts take turns, so that easy and hard ones both count even if the time is over early.
 ORDER = (0, 3, 6, 9, 1, 4, 7, 10)
 FEWEST = 3
+HELD_UP = 0.5  # of the usual plain rate: neither a prompt nor drafts make a reply that slow, but other programs do
 
 
 def measure(job: TrialTask, say: Callable[[str, float], None] = lambda stage, share: None) -> TrialResult:
@@ -58,7 +60,7 @@ def measure(job: TrialTask, say: Callable[[str, float], None] = lambda stage, sh
             lambda share: say("measuring", share),
             lambda n_compared: n_compared >= FEWEST and time.monotonic() > end,
         )
-        timed = [one for one in found.comparisons if one.speedup is not None]
+        timed = undisturbed([one for one in found.comparisons if one.speedup is not None])
         if not timed:
             raise SlipstreamError(Sentence("Its replies are too short to be timed."))
         plain, drafted = _rate([one.plain for one in timed]), _rate([one.drafted for one in timed])
@@ -84,6 +86,13 @@ def main() -> None:
         pipe.send(measure(job, lambda stage, share: pipe.send(TrialProgress(stage, share))))
     except SlipstreamError as error:
         pipe.send(TrialProblem(error.message))
+
+
+def undisturbed(timed: Sequence[Comparison]) -> Sequence[Comparison]:
+    """Leave out the prompts during which the machine was held up; all stay where that was most of the time."""
+    slowest = HELD_UP * median_high(one.plain.rate for one in timed) if timed else 0.0
+    calm = [one for one in timed if min(one.plain.rate, one.drafted.rate) > slowest]
+    return calm or timed
 
 
 def _rate(replies: Sequence[DecodedReply]) -> float:

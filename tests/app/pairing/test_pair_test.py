@@ -15,6 +15,7 @@ import pytest
 from app.client.discovery import enlist, withdraw
 from app.jobs.pair_test import pair_test, trial
 from app.jobs.pair_test.pair_test import Cancelled, OtherWork, PairTest, TrialResult, TrialTask, other_work
+from app.jobs.verify.verification import Comparison, DecodedReply, Mode
 from app.library.find_model import catalog, find_model
 from app.pairing.service import CannotPair, choose, pairing, store
 from app.settings.server_settings import ServerSettings
@@ -60,6 +61,17 @@ def test_a_pair_is_measured_with_as_many_slots_as_are_served(monkeypatch):
     with pytest.raises(LoadFailed):
         trial.measure(TrialTask("model.gguf", None))
     assert [options.n_slots for options in asked] == [ServerSettings().engine.n_slots]
+
+
+@pytest.mark.parametrize("held_up", [(1.0, 300.0), (280.0, 2.0)], ids=["plain", "drafted"])
+def test_a_prompt_during_which_the_machine_was_held_up_does_not_count(held_up: tuple[float, float]) -> None:
+    def compared(plain: float, drafted: float) -> Comparison:
+        replies = [DecodedReply(tuple(range(48)), False, rate) for rate in (plain, drafted)]
+        return Comparison(0, Mode(), replies[0], replies[1], None, drafted / plain)
+
+    usual = [compared(280.0, 300.0), compared(270.0, 500.0), compared(290.0, 260.0)]
+    assert trial.undisturbed([*usual, compared(*held_up)]) == usual
+    assert trial.undisturbed([compared(280.0, 2.0)]) == [compared(280.0, 2.0)], "then there is nothing better"
 
 
 def test_a_pair_is_measured_and_kept(library):

@@ -126,8 +126,10 @@ def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: A
     window = MainWindow(lonely_api, appearance, path, tmp_path / "window.ini", lonely_api)
     qtbot.addWidget(window)
     window.show()
-    banner = window.page.storage_banner
+    window.show_page("settings")
+    banner = window.chats.storage_banner
     qtbot.waitUntil(lambda: "damaged" in banner.text)
+    assert banner.isVisible(), "on each page"
     banner.action.click()
     menu = window.findChildren(QMenu)[-1]
     menu.actions()[0].trigger()
@@ -135,5 +137,41 @@ def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: A
     qtbot.waitUntil(lambda: "chats are back" in window.chats.toast.text)
     qtbot.waitUntil(lambda: window.chats.history.model.rowCount() > 100)
     assert banner.text == ""
+    assert window.chats.isVisible(), "they are there to be seen"
     window.close()
     appearance.deleteLater()
+
+
+def test_chats_of_a_damaged_file_come_back_also_after_another_start(
+    qtbot, appearance: Appearance, lonely_api: Api, tmp_path: Path
+) -> None:
+    path = tmp_path / "chats.db"
+    ChatStore(path).close()
+
+    def opened() -> MainWindow:
+        window = MainWindow(lonely_api, appearance, path, tmp_path / "window.ini", lonely_api)
+        qtbot.addWidget(window)
+        window.show()
+        return window
+
+    window = opened()
+    assert "Bring chats back…" not in [action.text() for action in window.chats.history.more_menu().actions()]
+    window.close()
+    write_chats(path)
+    break_pages(path)
+    window = opened()
+    qtbot.waitUntil(lambda: "damaged" in window.chats.storage_banner.text)
+    window.chats.storage_banner.close_button.click()
+    window.close()
+    window = opened()
+    (way,) = [one for one in window.chats.history.more_menu().actions() if one.text() == "Bring chats back…"]
+    way.trigger()
+    ways = window.findChildren(QMenu)[-1]
+    ways.actions()[0].trigger()
+    ways.close()
+    qtbot.waitUntil(lambda: "chats are back" in window.chats.toast.text)
+    more = window.chats.history.more_menu()
+    more.actions()[-1].trigger()
+    window.findChildren(QMenu)[-1].actions()[0].trigger()
+    qtbot.waitUntil(lambda: "no chat that is not here" in window.chats.storage_banner.text)
+    assert not window.chats.storage_banner.action.isVisible(), "there is no other way"

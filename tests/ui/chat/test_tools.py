@@ -363,6 +363,18 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
     store.close()
 
 
+@pytest.mark.parametrize("arguments", ['{"animal": "fo', '["fox"]'])
+def test_nobody_is_asked_for_a_call_that_cannot_be_made(
+    qtbot, window: MainWindow, server: FakeServer, command: str, arguments: str
+) -> None:
+    ready(qtbot, window.chats.tools_box, command)
+    server.calls = [[("animals_weight", arguments)]]
+    ask(window, "How heavy is a fox?")
+    qtbot.waitUntil(lambda: len(server.requests) == 2 and not window.desk.current.is_running)
+    assert server.requests[1]["messages"][2]["content"] == "The arguments are no JSON object."
+    assert [call.status for call in reply(window).calls] == [CallStatus.FAILED]
+
+
 def test_who_waits_for_a_call_does_not_think(qtbot, window: MainWindow, server: FakeServer, command: str) -> None:
     ready(qtbot, window.chats.tools_box, command)
     server.thoughts, server.pieces, server.delay, server.calls = ["Hm. "] * 4, [], 0.05, [[WEIGHT]]

@@ -153,6 +153,11 @@ def test_a_model_that_the_hub_has_no_more_is_no_name_to_check(qtbot, card: First
     qtbot.waitUntil(lambda: "Take another one" in offer.state.text())
 
 
+def test_other_models_are_those_that_can_be_downloaded(card: FirstStart, window: MainWindow) -> None:
+    card.more.click()
+    assert window.library.finder.field.isVisible(), "the two toys that are here are no choice"
+
+
 def test_closed_it_stays_away_until_it_is_asked_for(card: FirstStart, window: MainWindow) -> None:
     card.close_button.click()
     assert card.isHidden()

@@ -16,13 +16,14 @@ from app.client.server_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import Downloaded, DownloadPhase, DownloadProgress
 from models.library import requests as ask
-from models.library.values import Download, Trouble
+from models.library.values import Download, Remedy, Trouble
 from tools.stand_ins.dragging import place
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
 from tools.stand_ins.probed_machine import remember_probe
 from ui.client.api import Api
+from ui.client.remedies import clicked
 from ui.library import downloads_view
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
@@ -190,6 +191,21 @@ def test_larger_text_gives_the_details_more_room(qtbot, page: LibraryPage, windo
     qtbot.waitUntil(lambda: details.body.width() <= details.viewport().width())
     window.resize_text(100)
     qtbot.waitUntil(lambda: side.width() == usual)
+
+
+def test_long_words_on_buttons_do_not_make_the_details_wider_than_their_place(
+    qtbot, page: LibraryPage, window: MainWindow
+) -> None:
+    window.resize(1280, 800)
+    window.resize_text(150)
+    listed(qtbot, page, "ember-q8_0")
+    page.models.list.choose("ember-q8_0")
+    details = page.models.details
+    qtbot.waitUntil(details.machine.facts.isVisible)
+    details.smaller.setText("Make a copy of it that is smaller")
+    details.settings.setText("All of its settings")
+    qtbot.waitUntil(lambda: details.smaller.geometry().top() > details.settings.geometry().bottom())
+    assert details.body.width() <= details.viewport().width()
 
 
 def test_a_line_divides_the_list_from_the_details_where_both_are_seen(
@@ -535,6 +551,19 @@ def test_a_dialog_that_is_closed_before_its_answer_is_told_nothing(qtbot, page: 
     dialog.close_button.click()
     window.link.ask(ask.ShowHub(), answers.append)  # answered behind the dialog's
     qtbot.waitUntil(lambda: answers != [] and window.findChildren(HubDialog) == [])
+
+
+def test_the_keyboard_is_on_the_page_also_before_there_are_models(page: LibraryPage, window: MainWindow) -> None:
+    assert page.models.state.isVisible()
+    assert window.focusWidget() is page.models.filter
+
+
+def test_the_button_to_log_in_is_called_as_sentences_call_it(page: LibraryPage, window: MainWindow) -> None:
+    sentence = clicked(Trouble("", remedies=(Remedy.LOG_IN,))).sentence
+    window.show_page("settings")
+    window.settings.complete()
+    for name in (page.settings_button.toolTip(), window.settings.hub_button.text()):
+        assert f"“{name}”" in sentence
 
 
 def test_a_small_window_shows_one_side_at_a_time_and_the_keyboard_leads_through(

@@ -97,6 +97,7 @@ def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage,
     page.ask.click()
     assert page.question_problem.text() == "Write the question first."
     page.question.setPlainText(question)
+    assert not page.question_problem.isVisible(), "it is written"
     page.ask.click()
     qtbot.waitUntil(lambda: (row := row_of(page, question)) is not None and SAVE_ANSWER in row.buttons)
     (key,) = page.rows.rows

@@ -74,6 +74,7 @@ class HistoryPanel(Dressed, QFrame):
     archive_wanted = Signal(bool)
     import_wanted = Signal(object)  # the file
     export_wanted = Signal(object, object)  # the file, a chat or None for all
+    back_wanted = Signal()  # chats of a damaged file
     exchange_left = Signal()  # nobody waits for the import or export any more
     more_wanted = Signal(int)  # the end of the list comes near; how many chats it has
 
@@ -118,6 +119,7 @@ class HistoryPanel(Dressed, QFrame):
         self.archive.toggled.connect(self._on_archive)
         self.nothing = plain_label(tone="caption")
         self.nothing.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.can_bring_back: Callable[[], bool] = lambda: False  # whether a damaged file of chats is kept
         self.more = IconButton("more", tr("Import and export chats"))
         self.more.clicked.connect(lambda: open_menu(self.more_menu(), self.more))
         self.note = NoteCard(CALM)
@@ -312,6 +314,8 @@ class HistoryPanel(Dressed, QFrame):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(tr("Import chats…"), self.import_chats)
         menu.addAction(tr("Export all chats…"), self.export_all)
+        if self.can_bring_back():
+            menu.addAction(tr("Bring chats back…"), self.back_wanted.emit)
         for action in menu.actions():
             action.setEnabled(self._is_over)  # one at a time
         return menu

@@ -42,7 +42,7 @@ class ChatArchive:
         self._post = post
         self._on_problem = on_problem
         self._saw_id = saw_id
-        self.damaged: Path | None = None  # where a damaged file of chats was set aside
+        self.is_new = False  # the file of chats: a damaged one was set aside
         self.is_in_memory = False  # no file can be used: chats end with the window
         self._jobs: queue.SimpleQueue[tuple[bool, StoreJob] | None] = queue.SimpleQueue()
         self._unsaved: deque[StoreJob] = deque()
@@ -75,6 +75,11 @@ class ChatArchive:
             self._post(lambda: then(answer))
 
         self._jobs.put((False, work))
+
+    @property
+    def damaged(self) -> list[Path]:
+        """The damaged files of chats that were set aside, the last one first."""
+        return sorted(self._path.parent.glob(f"{self._path.stem}.damaged-*{self._path.suffix}"), reverse=True)
 
     @property
     def backup(self) -> Path | None:
@@ -208,7 +213,7 @@ class ChatArchive:
                     MEMORY_ONLY=MEMORY_ONLY,
                 )
             )
-        self.damaged = kept
+        self.is_new = True
         self._tell(tr("The file with your chats was damaged. It is kept as {kept}; a new one was started.", kept=kept))
         return store
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
@@ -35,7 +36,7 @@ class CallRound(QObject):
                 self._put(call, CallStatus.FAILED, f"There is no tool {call.name} now.")
                 continue
             known = self._calls[call.id] = replace(call, server=tool.server, tool=tool.name)
-            if self._box.is_allowed(tool):
+            if self._box.is_allowed(tool) or _arguments(known) is None:  # nobody is asked for what cannot be called
                 self._make(known)
         self._tell()
 
@@ -61,14 +62,10 @@ class CallRound(QObject):
         self.changed.emit(tuple(self._calls.values()))
 
     def _make(self, call: ToolCall) -> None:
-        tool = self._box.find(call.name)
-        try:
-            arguments = json.loads(call.arguments or "{}")
-        except ValueError:
-            arguments = None
+        tool, arguments = self._box.find(call.name), _arguments(call)
         if tool is None:
             self._put(call, CallStatus.FAILED, f"There is no tool {call.name} now.")
-        elif not isinstance(arguments, dict):
+        elif arguments is None:
             self._put(call, CallStatus.FAILED, "The arguments are no JSON object.")
         else:
             self._put(call, CallStatus.RUNNING, "")
@@ -87,3 +84,11 @@ class CallRound(QObject):
         self.changed.emit(tuple(self._calls.values()))
         if not any(call.status in OPEN for call in self._calls.values()):
             self.ended.emit()
+
+
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except ValueError:
+        return None
+    return arguments if isinstance(arguments, dict) else None
