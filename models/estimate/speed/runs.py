@@ -19,8 +19,8 @@ from models.files.disk import read_json, write_whole
 from models.formatting.json_values import value_of
 
 FILE_NAME = "runs.json"
-# Older files count as empty: their seconds of runs with drafts were computed from a guess.
-_FORMAT = 2
+# Older files count as empty: those before 3 are of slower kernels, those before 2 had guessed seconds beside drafts.
+_FORMAT = 3
 # Runs that are kept of one model with the same options and about the same context, and of all models.
 _KEPT_EACH, _KEPT = 7, 600
 _MOST_AMOUNTS = 64
