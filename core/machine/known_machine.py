@@ -121,8 +121,8 @@ PROBE_FILE = "probe.json"
 CPU = "CPU"
 # Seconds for a probe, which takes some seconds for each device.
 _CHILD_SECONDS = 300
-# Increased when a new value is measured, since a value missing in an older file is not 0, and when a patch makes kernels
-# faster. Files before 4 were measured with kernels that fetch no weights ahead.
+# Increased when a new value is measured, since a value missing in an older file is not 0, and when a patch makes
+# kernels faster. Files before 4 were measured with kernels that fetch no weights ahead.
 _PROBE_FORMAT = 4
 
 
