@@ -13,7 +13,7 @@ from models.formatting.figures import count, parameters, percent
 from models.formatting.safe_text import one_line
 from ui.client.api import ServerState
 from ui.client.server_watch import ModelChoice
-from ui.language import tr
+from ui.language import dotted, tr
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import against_reading
@@ -266,4 +266,4 @@ class _Menu(QMenu):
 def _facts(state: ServerState) -> str:
     parts = [tr("{n_params} parameters", n_params=parameters(state.n_params)) if state.n_params else ""]
     parts.append(tr("{n_ctx} tokens of context", n_ctx=count(state.n_ctx)) if state.n_ctx else "")
-    return "  ·  ".join(part for part in parts if part)
+    return dotted(*parts)

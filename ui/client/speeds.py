@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from models.formatting.figures import count
-from ui.language import of_data, tr
+from ui.language import dotted, of_data, tr
 
 
 class Speed(StrEnum):
@@ -78,7 +78,7 @@ def deep_progress(progress: DeepProgress, seconds: float) -> str:
         tr("{tokens} tokens of thought", tokens=count(progress.tokens)) if progress.tokens else "",
         tr("{seconds:.1f} s", seconds=seconds),
     ]
-    return "  ·  ".join(part for part in parts if part)
+    return dotted(*parts)
 
 
 def share_of(progress: DeepProgress) -> float:

@@ -131,6 +131,14 @@ def _read(code: str) -> QTranslator | None:
     return translator if translator.load(str(FOLDER / f"slipstream_{code}.qm")) else None
 
 
+DOT = "  ·  "  # between the facts of a line
+
+
+def dotted(*parts: str) -> str:
+    """Return what is known, with dots between."""
+    return DOT.join(part for part in parts if part)
+
+
 def _use(code: str) -> None:
     global _translator
     _translator = _read(code)

@@ -23,8 +23,8 @@ from models.library.values import (
     TroubleKind,
 )
 from ui.client.library_link import LibraryLink
-from ui.language import day, of_data, tr
-from ui.library.labels import FITS, about, dotted, n_parameters, suggested_line
+from ui.language import day, dotted, of_data, tr
+from ui.library.labels import FITS, about, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon

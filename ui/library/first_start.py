@@ -31,8 +31,8 @@ from models.library.values import (
     TroubleKind,
 )
 from ui.client.library_link import LibraryLink
-from ui.language import of_data, tr
-from ui.library.labels import about, dotted, download_line, has_bar, place_line, share, size_of, unbroken
+from ui.language import dotted, of_data, tr
+from ui.library.labels import about, download_line, has_bar, place_line, share, size_of, unbroken
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space

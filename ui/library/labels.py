@@ -19,10 +19,9 @@ from models.library.values import (
     SuggestedRow,
 )
 from models.quantise.progress import QuantisePhase, QuantiseProgress
-from ui.language import day, of_data, tr
+from ui.language import DOT, day, dotted, of_data, tr
 
 DASH = "–"
-DOT = "  ·  "
 HUB_CACHE = "Hugging Face cache"  # the kind of that folder
 FITS = {
     FitVerdict.GREEN: (tr("fits"), "accent"),
@@ -31,11 +30,6 @@ FITS = {
     FitVerdict.UNUSABLE: ("", "warning"),
 }
 Facts = list[tuple[str, str]]
-
-
-def dotted(*parts: str) -> str:
-    """Return what is known, with dots between."""
-    return DOT.join(part for part in parts if part)
 
 
 def unbroken(line: str) -> str:

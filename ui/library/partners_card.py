@@ -11,8 +11,8 @@ from models.formatting.safe_text import lines, one_line
 from models.library import requests as ask
 from models.library.values import Choosing, DraftOffers, ModelRow, OfferRow, PairStep, PartnerRow, Partners, Trouble
 from ui.client.library_link import LibraryLink
-from ui.language import tr
-from ui.library.labels import dotted, offer_line, partner_gain, size_of
+from ui.language import dotted, tr
+from ui.library.labels import offer_line, partner_gain, size_of
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button

@@ -9,8 +9,8 @@ from models.library import requests as ask
 from models.library.values import QuantiseOffer, QuantiseTarget, Quantising, Trouble
 from models.quantise.progress import QuantisePhase
 from ui.client.library_link import LOST, LibraryLink
-from ui.language import tr
-from ui.library.labels import dotted, quantise_line, share, size_of
+from ui.language import dotted, tr
+from ui.library.labels import quantise_line, share, size_of
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space

@@ -15,9 +15,9 @@ from models.formatting.figures import count, parameters
 from models.formatting.safe_text import one_line
 from models.hub.repository import Access, FileRole, HubModel, Repository
 from models.library.values import Download, DraftOffer, OfferRow, Recommended, RemoteFitReport, Trouble, TroubleKind
-from ui.language import tr
+from ui.language import dotted, tr
 from ui.library.downloads_view import UNMEANT_SECONDS
-from ui.library.labels import FITS, dotted, judged_facts, offer_line, size_of
+from ui.library.labels import FITS, judged_facts, offer_line, size_of
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button

@@ -18,12 +18,12 @@ from ui.chat.messages.deep_stages import DeepStages
 from ui.chat.messages.message_editor import MessageEditor
 from ui.chat.messages.message_view import MessageView, opening
 from ui.chat.messages.receipt_view import ReceiptCard, ReceiptLine
-from ui.chat.messages.receipts import CONTEXT_FULL, DOT, MODEL_GONE, failure_of, receipt
+from ui.chat.messages.receipts import CONTEXT_FULL, MODEL_GONE, failure_of, receipt
 from ui.chat.messages.thoughts_view import THINKING, ThoughtsView
 from ui.chat.tools.calls_view import CallsView
 from ui.client.chat_records import EDITED, Message, Status
 from ui.client.speeds import DeepProgress, deep_progress
-from ui.language import tr
+from ui.language import dotted, tr
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
@@ -156,7 +156,7 @@ class AssistantMessage(MessageView):
             self.receipt.setText(extra or words)
             return
         parts = [speed(rate) if rate > 0 else "", tr("first token {ttft}", ttft=milliseconds(ttft * 1000))]
-        self.receipt.setText(DOT.join(part for part in parts if part))
+        self.receipt.setText(dotted(*parts))
 
     def show_answered_by(self, name: str | None, can_redo: bool = False) -> None:
         """Mark a reply that the small model gives or gave; None for the full one."""

@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from models.formatting.figures import milliseconds
-from ui.chat.messages.receipts import DOT, Phase, phases, receipt_facts, what_would_help, why_this_fast
+from ui.chat.messages.receipts import Phase, phases, receipt_facts, what_would_help, why_this_fast
 from ui.client.chat_records import Timings
-from ui.language import tr
+from ui.language import DOT, tr
 from ui.theme.colours import colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import visual_rect

@@ -8,9 +8,8 @@ from core.values.engine_options import DEFAULT_KV_TYPE
 from models.formatting.figures import count, milliseconds, speed
 from ui.client.chat_records import EDITED, Message, Status, Timings
 from ui.client.speeds import CHOICE_OF, STAGES, DeepReceipt, Speed
-from ui.language import of_data, tr
+from ui.language import dotted, of_data, tr
 
-DOT = "  ·  "  # between the figures of a line
 # What the server says of these to clients that send requests holds for the moment, or is what the card's buttons do.
 CONTEXT_FULL, ENGINE_DIED, MODEL_GONE = "context_length_exceeded", "engine_died", "model_not_found"
 
@@ -40,7 +39,7 @@ def receipt(message: Message) -> str:
         parts.append(
             tr("{kv_type} cache", kv_type=timings.kv_type) if timings.kv_type not in ("", DEFAULT_KV_TYPE) else ""
         )
-    return DOT.join(part for part in parts if part)
+    return dotted(*parts)
 
 
 @dataclass(frozen=True, slots=True)
