@@ -170,12 +170,12 @@ class SimulatedEngine:
         prepared = PreparedRequest(Request(str(index), "x"), prompt, sampler)
         return Sequence(prepared, order=index, submitted_at=0.0)
 
-    def run(self, n_steps: int, room: int = 24, *, is_even: bool = False) -> list[Drafted]:
+    def run(self, n_steps: int, room: int = 24, *, is_even: bool = False, n_reading: int = 0) -> list[Drafted]:
         """Make ``n_steps`` steps. If ``is_even``, all requests have equally many rows in a step.
 
-        Return what was drafted in each.
+        The prompts of ``n_reading`` further requests are said to be read. Return what was drafted in each step.
         """
-        return [self._step(room, is_even) for _ in range(n_steps)]
+        return [self._step(room, is_even, n_reading) for _ in range(n_steps)]
 
     @property
     def speedup(self) -> float:
@@ -183,12 +183,13 @@ class SimulatedEngine:
         n_texts = len(self.sequences)
         return self.cost.time(n_texts) * self.n_sampled / n_texts / self.seconds
 
-    def _step(self, room: int, is_even: bool) -> Drafted:
+    def _step(self, room: int, is_even: bool, n_reading: int) -> Drafted:
         n, kv = len(self.sequences), sum(len(sequence.tokens) for sequence in self.sequences)
         before = self.clock.now
         drafted: Drafted = {}
         if not self.speculator.rest(self.sequences):
-            drafted = self.speculator.propose(list(self.sequences), StepCapacity(n, kv, room, n if is_even else 0))
+            step = StepCapacity(n, kv, room, n if is_even else 0, n_reading=n_reading)
+            drafted = self.speculator.propose(list(self.sequences), step)
         n_drafted = sum(len(tokens) for tokens in drafted.values())
         assert n_drafted <= room
         seconds = self.cost.time(n + n_drafted, kv) * (self.surcharge if drafted else 1.0)

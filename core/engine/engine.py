@@ -298,7 +298,7 @@ class Engine:
         chunk = self._chunk(decoding, leaders) if len(decoding) < len(leaders) else 0
         is_scoring = len(decoding) < len(running) and any(sequence.is_scoring for sequence in running)
         # A prompt that is scored needs the outputs that drafts would use.
-        drafts, draft_seconds = (NO_DRAFTS, 0.0) if is_scoring else self._draft(decoding, chunk)
+        drafts, draft_seconds = (NO_DRAFTS, 0.0) if is_scoring else self._draft(decoding, chunk, len(leaders))
         todo = plan(leaders, self.runner.capacity, chunk, drafts)
         if leaders is not running:
             todo += self._riding(todo, running)
@@ -312,10 +312,12 @@ class Engine:
             todo = without_stranded_drafts(todo, self.context.n_ubatch)
         return todo, draft_seconds
 
-    def _draft(self, decoding: list[Sequence], chunk: int) -> tuple[Mapping[str, tuple[int, ...]], float]:
+    def _draft(
+        self, decoding: list[Sequence], chunk: int, n_sharing: int
+    ) -> tuple[Mapping[str, tuple[int, ...]], float]:
         """Return the drafts by request id, beside ``chunk`` prefill rows, and the seconds that drafting took.
 
-        The cache must be able to drop those that are rejected.
+        ``n_sharing`` requests wait for the step to end. The cache must be able to drop drafts that are rejected.
         """
         speculator = self.speculator
         if speculator is None or speculator.rest(decoding):
@@ -341,7 +343,9 @@ class Engine:
             target = step_latency_target(decoding)
             is_for_all = len(speculating) == len(decoding)
             beside = () if is_for_all else [sequence for sequence in decoding if sequence not in speculating]
-            drafts = speculator.propose(speculating, StepCapacity(n_rows, kv, room, memory.n_even, beside, target))
+            n_reading = n_sharing - len(decoding)
+            step = StepCapacity(n_rows, kv, room, memory.n_even, beside, n_reading, target)
+            drafts = speculator.propose(speculating, step)
             for sequence in speculating if drafts and memory.replays else ():
                 # For a rejection; the state of one that replays is saved already.
                 if sequence.id in drafts and not sequence.n_replay:

@@ -33,8 +33,8 @@ class StepCapacity(NamedTuple):
     """A step without drafts has ``n_rows`` rows, which attend to ``kv`` tokens; drafts may add ``room`` rows.
 
     ``n_even`` sequences must bring equally many rows (0: any number each), unless a depth is fixed. ``beside`` are
-    requests that decode in the step and are not drafted for. The step should take at most ``target`` seconds, including
-    the reading of long texts by proposers.
+    requests that decode in the step and are not drafted for, and the prompts of ``n_reading`` further ones are read
+    meanwhile. The step should take at most ``target`` seconds, including the reading of long texts by proposers.
     """
 
     n_rows: int
@@ -42,6 +42,7 @@ class StepCapacity(NamedTuple):
     room: int
     n_even: int = 0
     beside: Series[Sequence] = ()
+    n_reading: int = 0
     target: float = math.inf
 
 

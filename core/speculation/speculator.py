@@ -221,12 +221,14 @@ class Speculator:
 
         plain = step_seconds(n_rows)
         growth.reading_seconds = slack_seconds(step.target, plain)
-        # The value of a second: the tokens that these texts get in one at their latest speed.
+        # The value of a second: the tokens that all texts get in one at their latest speed. Those whose prompts are
+        # read wait for the step as well: if they were left out, drafts beside prompts would look cheap.
         for sequence in decoding:
             states.by_id[sequence.id].settle_backoff(plain)
         speedup = sum([states.by_id[sequence.id].speedup for sequence in decoding])
         latency_bound = LatencyBound([*decoding, *step.beside], plain)
-        rate = speedup / step_seconds(len(decoding))
+        n_others = len(step.beside) + step.n_reading
+        rate = (speedup + n_others) / step_seconds(len(decoding) + n_others)
         step_cost = StepCost(n_rows, rate, step_seconds, step.room, latency_bound, n_even=step.n_even)
         growth.least_reach = max(step_cost.row_price(), _HOPELESS)
         chains = self._choice.find_free(decoding, step_cost)

@@ -446,6 +446,16 @@ def test_drafts_for_one_make_another_wait_no_longer_than_its_lane_allows() -> No
     assert only_first.n_asked <= 1.3 * sum(n - 2 for n in n_rows), "and next to nothing in vain"
 
 
+def test_a_draft_must_be_worth_the_time_of_those_whose_prompts_are_read_meanwhile() -> None:
+    stage = SimulatedEngine(CPU, SimulatedDraftModel("draft", always))
+    stage.run(60)
+    alone, beside = n_drafted_in(stage.run(40)), n_drafted_in(stage.run(40, n_reading=7))
+    assert alone >= 36, "but for a plain step now and then"
+    assert beside <= 4, "a row costs eight texts more than a token"
+    stage.run(20)
+    assert n_drafted_in(stage.run(40)) >= 36
+
+
 @pytest.mark.parametrize("curve", [GPU, CPU])
 @pytest.mark.parametrize("n_requests", [1, 4])
 @pytest.mark.parametrize("surcharge", [2.0, 8.0])
