@@ -9,7 +9,8 @@ Four parts, of which ``--rows`` chooses:
 
 - plain: plain decoding on both sides, and the peer once more: its difference from itself is noise.
 - drafted: our drafting (Ember-draft and lookups, as decided in each step) beside the peer's (the same draft, its
-  default of 3 tokens per step) and beside its plain decoding, so that it is also compared with the better of these two.
+  default of 3 tokens per step), beside its plain decoding, so that it is also compared with the better of these two,
+  and beside our own plain decoding.
 - prompts: long prompts of 500 different words, all at once, with 1 and with 64 new tokens; plain decoding.
 - beside: what it costs us to read such a prompt beside 4 or 16 other texts of 800 tokens, idle or decoding.
 
@@ -40,9 +41,10 @@ PARTS = ("plain", "drafted", "prompts", "beside")
 CLIENTS = (1, 2, 4, 8, 16)
 LONG_CLIENTS = (1, 4, 8)
 LONG_TOKENS = (1, 64)
-# The sides: we, the peer, the peer once more, and the peer without drafts.
+# The sides: we, the peer, the peer once more, and both without drafts.
 OURS, PEER, CONTROL, PEER_PLAIN = "slipstream", "llama.cpp", "llama.cpp again", "llama.cpp plain"
-SIDES = {"plain": (OURS, PEER, CONTROL), "drafted": (OURS, PEER, PEER_PLAIN), "prompts": (OURS, PEER)}
+OURS_PLAIN = "slipstream plain"
+SIDES = {"plain": (OURS, PEER, CONTROL), "drafted": (OURS, PEER, PEER_PLAIN, OURS_PLAIN), "prompts": (OURS, PEER)}
 
 _N_CTX, _LONG_N_CTX = 512, 1024
 # Default numbers of rounds: all parts together take less than a quarter of an hour on two cores.
@@ -157,6 +159,8 @@ def _row(case: Case, side: str, turns: Sequence[PeerTurn]) -> ReportRow:
     if side == OURS and PEER_PLAIN in turns[0].loads:
         best = max((PEER, PEER_PLAIN), key=lambda peer: median([turn.loads[peer].rate for turn in turns]))
         against |= {"best": best, **_ratios("best", side, best, turns)}
+    if side == OURS and OURS_PLAIN in turns[0].loads:
+        against |= _ratios("own_plain", side, OURS_PLAIN, turns)
     return {
         "mode": case.part,
         "side": side,
@@ -277,8 +281,9 @@ def _measure_http(
     with contextlib.ExitStack() as servers:
         sides: dict[str, PeerSide] = {}
         for side in SIDES[part]:
-            if side == OURS:
-                ours = servers.enter_context(ServerProcess(_our_options(model, draft, n_threads, n_slots, n_ctx)))
+            if side in (OURS, OURS_PLAIN):
+                own_draft = draft if side == OURS else None
+                ours = servers.enter_context(ServerProcess(_our_options(model, own_draft, n_threads, n_slots, n_ctx)))
                 sides[side] = HttpSide(ours.wait_listening(), ours.api_key)
                 continue
             drafting = None if side == PEER_PLAIN else draft

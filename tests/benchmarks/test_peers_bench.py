@@ -18,7 +18,7 @@ from app.environment.exit_codes import ExitCode
 from benchmarks import beside
 from benchmarks.http_load import LoadRun, StreamedReply, _count
 from benchmarks.peer_server import BUILDER, ROOT, PeerFailed, PeerOptions, PeerServer, find_peer
-from benchmarks.peers import CONTROL, OURS, PEER, PEER_PLAIN, Case, HttpSide, PeerTurn, rows_of, summarise
+from benchmarks.peers import CONTROL, OURS, OURS_PLAIN, PEER, PEER_PLAIN, Case, HttpSide, PeerTurn, rows_of, summarise
 from benchmarks.prompts import N_WORDS, long_texts
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
@@ -66,10 +66,11 @@ def test_a_row_holds_medians_and_ratios_to_the_peer() -> None:
 
 @pytest.mark.parametrize(("plain", "best", "ratio"), [(1.0, PEER_PLAIN, 0.5), (4.0, PEER, 1.0)])
 def test_drafting_is_compared_with_the_better_of_the_peers_two_ways(plain: float, best: str, ratio: float) -> None:
-    loads = {OURS: load(2.0, 0.1), PEER: load(2.0, 0.1), PEER_PLAIN: load(plain, 0.05)}
+    loads = {OURS: load(2.0, 0.1), PEER: load(2.0, 0.1), PEER_PLAIN: load(plain, 0.05), OURS_PLAIN: load(4.0, 0.2)}
     ours = rows_of([PeerTurn(Case("drafted", 2, 64), loads)])[0]
     assert (ours["vs_peer"], ours["best"], ours["vs_best"]) == (1.0, best, ratio)
     assert ours["ttft_vs_best"] == (2.0 if best == PEER_PLAIN else 1.0)
+    assert (ours["vs_own_plain"], ours["ttft_vs_own_plain"]) == (2.0, 0.5)
 
 
 def test_the_summary_is_the_worst_of_each_part() -> None:
@@ -170,7 +171,7 @@ def test_a_small_run(run_bench: Callable[..., dict[str, Any]], peer: str | None,
     options += ["--rows", "drafted", "prompts", "--plot", str(picture)]
     report = run_bench("peers", *options, *(["--server", peer] if peer else []), **({} if peer else NO_COMPILER))
     cells = {(row["mode"], row["side"], row["clients"], row["new_tokens"]) for row in report["rows"]}
-    drafted = {("drafted", side, 3, 6) for side in (OURS, PEER, PEER_PLAIN)}
+    drafted = {("drafted", side, 3, 6) for side in (OURS, PEER, PEER_PLAIN, OURS_PLAIN)}
     assert cells == drafted | {("prompts", side, 2, n) for side in (OURS, PEER) for n in (1, 64)}
     assert {row["tokens"] for row in report["rows"] if row["clients"] == 3} == {18}
     assert {row["tokens"] for row in report["rows"] if row["new_tokens"] == 64} == {128}
