@@ -104,6 +104,7 @@ class ModelHost:
         self.entry: ModelEntry | None = None  # of the catalogue: the model that is loaded or being loaded
         self._loaded_with = ModelSettings()
         self.model: LoadedModel | None = None  # kept while a dead engine is restarted
+        self.asleep: LoadedModel | None = None  # as it was before it left memory; the next call wakes it
         self.state = EngineState(EnginePhase.EMPTY)  # where the engine stands with ``entry``
         # States of an earlier load are still on their way when another begins: those of the last one count.
         self._n_loads = 0
@@ -123,7 +124,7 @@ class ModelHost:
 
     def load(self, entry: ModelEntry, *, again: bool = False) -> None:
         """Begin to load a model at once, whatever runs; ``again`` where it failed and a request tries once more."""
-        self.entry, self.model = entry, None
+        self.entry, self.model, self.asleep = entry, None, None
         self._unloads_next = False
         self._note_next = 0.0
         self._loaded_with = self.own
@@ -135,7 +136,7 @@ class ModelHost:
 
     def choose(self, entry: ModelEntry) -> None:
         """Take a model that the next call loads."""
-        self.entry = entry
+        self.entry, self.asleep = entry, None
 
     @property
     def adapters(self) -> tuple[str, ...]:
@@ -331,7 +332,7 @@ class ModelHost:
         finally:
             self._is_kept_out = False
             if self._is_current(entry) and not self._line and not entry.path.exists():
-                self.entry = None
+                self.entry = self.asleep = None
             self._leave()
 
     def request_unload(self) -> None:
@@ -385,7 +386,7 @@ class ModelHost:
 
     def _unload(self, why: str = "nobody uses it") -> None:
         _log.info("%s leaves memory: %s", self.name, why)
-        self._unloads_next, self.model = False, None
+        self._unloads_next, self.model, self.asleep = False, None, self.model
         self._n_loads += 1
         self.state = EngineState(EnginePhase.EMPTY, load=self._n_loads)
         self._loader.submit(partial(self._free, self._n_loads))

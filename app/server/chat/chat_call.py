@@ -52,12 +52,12 @@ class ChatCall(Call[ChatCompletionBody]):
 
     async def count_tokens(self) -> int:
         """Return how many tokens the messages are as the model reads them, with the rows of their images."""
-        return len(await self.tokens(with_images=True))
+        return len(await self.tokens())
 
-    async def tokens(self, *, with_images: bool = False) -> Sequence[str | int]:
-        """Return the messages' tokens as the model reads them; the rows of images are no tokens, but may be wanted."""
+    async def tokens(self) -> Sequence[int]:
+        """Return the messages' tokens as the model reads them; those of images' rows are below 0."""
         async with self.begun() as (_, requests):
-            prompt, images = requests[0].prompt, requests[0].images if with_images else ()
+            prompt, images = requests[0].prompt, requests[0].images
             if not isinstance(prompt, str):
                 return prompt
             return await tokens_of(self.host.bridge, prompt, add_special=True, images=images)

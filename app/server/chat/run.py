@@ -8,7 +8,6 @@ run.choices                                                # all that came, with
 
 from __future__ import annotations
 
-import itertools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -50,6 +49,40 @@ class RequestedCall:
     arguments: str = ""
 
 
+class ThoughtTokens:
+    """Counts the tokens between the marks of thoughts: those whose text is one of thoughts, also in part."""
+
+    def __init__(self) -> None:
+        # What no piece has told of yet: the text, and the characters and tokens of its parts.
+        self._text, self._parts = "", list[tuple[int, int]]()
+
+    def take(self, update: ChoiceUpdate) -> int:
+        """Return how many tokens of thoughts there are more, now that the pieces of an update are known."""
+        self._text += update.text
+        self._parts += update.parts
+        n_tokens = 0
+        for piece in update.pieces:
+            if isinstance(piece, ReasoningText):
+                n_tokens += self._cut(piece.text)
+        if update.pieces and not isinstance(update.pieces[-1], ReasoningText):
+            self._text, self._parts = "", []
+        return n_tokens
+
+    def _cut(self, thoughts: str) -> int:
+        """Drop the text up to the end of thoughts; return how many tokens these are."""
+        begin = max(self._text.find(thoughts), 0)
+        end, at, n_tokens = begin + len(thoughts), 0, 0
+        left: list[tuple[int, int]] = []
+        for n_chars, n in self._parts:
+            is_thought = at < end and at + n_chars > begin
+            at += n_chars
+            n_tokens += n * is_thought
+            if at > end:
+                left.append((min(n_chars, at - end), n * (not is_thought)))
+        self._text, self._parts = self._text[end:], left
+        return n_tokens
+
+
 @dataclass(slots=True)
 class Choice:
     """All that has come of one choice so far. Without a ``parser`` it is text and nothing else."""
@@ -68,7 +101,7 @@ class Choice:
     started: Started | None = None
     end: Ended | None = None
     has_call: bool = False  # a whole one, as the last
-    is_reasoning: bool = False  # the text that came last
+    counting: ThoughtTokens = field(default_factory=ThoughtTokens)
 
     def take(self, news: ChoiceUpdate) -> None:
         """Take what is new apart into pieces, and keep it."""
@@ -89,13 +122,10 @@ class Choice:
             self.logprobs += [*update.prompt_logprobs, *update.logprobs]
         for piece in update.pieces:
             self._keep(piece)
-        thoughts = "".join(piece.text for piece in update.pieces if isinstance(piece, ReasoningText))
-        if update.pieces:
-            self.is_reasoning = isinstance(update.pieces[-1], ReasoningText)
-        if thoughts and not all(isinstance(piece, ReasoningText) for piece in update.pieces):
-            self.n_reasoning += _thought_tokens(update, thoughts)
-        elif self.is_reasoning:
-            self.n_reasoning += update.n_tokens
+        if self.parser is not None:
+            self.n_reasoning += self.counting.take(update)
+        elif any(isinstance(piece, ReasoningText) for piece in update.pieces):
+            self.n_reasoning += update.n_tokens  # a remote's come one by one
 
     @property
     def text(self) -> str:
@@ -148,14 +178,6 @@ class Choice:
             self.calls[-1].arguments += piece.text
         else:
             self.has_call = True
-
-
-def _thought_tokens(update: ChoiceUpdate, thoughts: str) -> int:
-    """Return how many tokens of an update begin before its thoughts end; a remote's come one by one."""
-    end = max(update.text.find(thoughts), 0) + len(thoughts)
-    begins = itertools.accumulate((n_chars for n_chars, _ in update.parts), initial=0)
-    counted = sum(n for begin, (_, n) in zip(begins, update.parts, strict=False) if begin < end)
-    return counted if update.parts else update.n_tokens
 
 
 class Run(Protocol):

@@ -68,6 +68,7 @@ class HttpProtocol(HttpToolsProtocol):
     _n_head = 0
     _head_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
+    _answering: RequestResponseCycle | None = None
     began = 0.0  # on the loop's clock
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's
@@ -90,6 +91,10 @@ class HttpProtocol(HttpToolsProtocol):
         self._forget_timer()
         self._stop_waiting()
         super().connection_lost(exc)
+        # uvicorn tells the last request that has come, which waits for this one where a client sends several at once.
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
     def pause_writing(self) -> None:
         """The client reads more slowly than the answer comes; one that reads nothing is cut off in the end."""
@@ -118,6 +123,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _head_is_late(self) -> None:
         if not self.is_idle:
+            if self._is_in_head:  # of the next request: its time counts once this one is answered
+                self._await_head()
             return
         if self._is_in_head:
             self._refuse(408, f"The request's headers did not come within {self.head_seconds:.0f} seconds.")
@@ -206,6 +213,7 @@ class HttpProtocol(HttpToolsProtocol):
 
             await app(scope, receive, send_on)
 
+        self._answering = cycle
         super()._start_asgi_task(cycle, answer)
 
     def send_400_response(self, msg: str) -> None:

@@ -6,6 +6,7 @@ Also what only the owner of a server may change, and keys that it lets.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import socket
 import time
@@ -85,9 +86,10 @@ class HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 400."""
-        is_http = scope["type"] == "http"
-        name = host_name((header(scope, b"host") or b"").decode("latin-1")) if is_http else ""
-        if not is_http or self._is_known(name) or _is_at_socket(scope):
+        named = header(scope, b"host") if scope["type"] == "http" else None
+        name = host_name((named or b"").decode("latin-1"))
+        # Browsers always name the host. Checks of health that speak HTTP/1.0 name none.
+        if named is None or self._is_known(name) or _is_at_socket(scope):
             await self._app(scope, receive, send)
             return
         address, port = scope["server"]
@@ -313,16 +315,15 @@ def _length(value: bytes | None) -> int:
 
 
 async def _drain(receive: Receive, limit: int, patience: float) -> None:
+    """Read what a client sends, so that it sees the answer; one that takes longer than ``patience`` may miss it."""
     n_read = 0
-    while n_read <= limit:
-        try:
-            async with asyncio.timeout(patience):
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            while n_read <= limit:
                 message = await receive()
-        except TimeoutError:
-            return
-        n_read += len(message.get("body", b""))
-        if message["type"] != "http.request" or not message.get("more_body"):
-            return
+                n_read += len(message.get("body", b""))
+                if message["type"] != "http.request" or not message.get("more_body"):
+                    return
 
 
 OPEN_PATHS = frozenset({"/health", "/v1/health", "/lmstudio-greeting"})

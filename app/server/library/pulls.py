@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ModelNotFound, refuse
-from app.server.library.worker import LibraryTrouble, LibraryWorker
+from app.server.library.worker import LibraryStopped, LibraryTrouble, LibraryWorker
 from models.catalog.catalog import ModelEntry
 from models.catalog.curated import curated
 from models.download.progress import AT_REST, DownloadPhase
@@ -122,8 +122,13 @@ async def remove(library: LibraryWorker, pool: ModelPool, entry: ModelEntry) -> 
 
 
 async def states(library: LibraryWorker) -> list[PullState]:
-    """Return the downloads that are listed. Raises ApiError."""
-    return [pull_state(job) for job in await asked(library, "ListDownloads")]
+    """Return the downloads that are listed, also where the library has to be started again. Raises ApiError."""
+    while True:
+        try:
+            return [pull_state(job) for job in await asked(library, "ListDownloads")]
+        except LibraryStopped as stopped:
+            if not stopped.answer.may_retry:
+                raise
 
 
 async def find_pull(library: LibraryWorker, pull: Pull) -> PullState | None:

@@ -53,7 +53,7 @@ async def properties(http: HttpRequest) -> Response:
             "eos_token": model.eos,
             "modalities": {"vision": bool(model.mmproj), "audio": False},
             "build_info": f"slipstream-{__version__}",
-            "is_sleeping": False,
+            "is_sleeping": host.model is None,
         }
     )
 
@@ -148,11 +148,11 @@ async def _host(http: HttpRequest) -> ModelHost:
 
 
 def _model(host: ModelHost) -> LoadedModel:
+    if (model := host.model or host.asleep) is not None:
+        return model
     if host.state.phase is EnginePhase.EMPTY:
         raise EngineUnavailable(f"{host.name or 'No model'} is not loaded: the next request for a text loads it.")
-    if host.model is None:
-        raise EngineUnavailable(host.state.problem or "The model is being loaded.", retry_after=1.0)
-    return host.model
+    raise EngineUnavailable(host.state.problem or "The model is being loaded.", retry_after=1.0)
 
 
 def _defaults(host: ModelHost) -> SamplingParams:
@@ -178,11 +178,9 @@ def _slot(number: int, live: LiveRequest | None, model: LoadedModel) -> dict[str
         "lane": live.request.lane.value,
         "n_prompt_tokens": live.n_prompt,
         "params": sampling_settings(live.request.sampling, live.request),
-        "next_token": {
-            "has_next_token": True,
-            "n_remain": -1 if limit is None else limit - n_done,
-            "n_decoded": n_done,
-        },
+        "next_token": [
+            {"has_next_token": True, "n_remain": -1 if limit is None else limit - n_done, "n_decoded": n_done}
+        ],
     }
 
 

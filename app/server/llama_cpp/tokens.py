@@ -17,6 +17,7 @@ from app.server.http.sse import while_connected
 from core.values.request import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
 
 _OF_CHATS = ("model", "messages", "tools", "add_generation_prompt", "continue_final_message", "chat_template_kwargs")
+_OF_IMAGE = -1  # in the place of a token, as llama.cpp has it
 
 
 class TokenizeBody(LenientBody):
@@ -62,8 +63,9 @@ async def tokenize(body: TokenizeBody, http: HttpRequest) -> Response:
     if body.messages is not None:
         sent = {name: getattr(body, name) for name in _OF_CHATS}
         call = ChatCall(valid(ChatCompletionBody, sent, {}), http.app.state.pool, http.app.state.renderer)
-        found = list(await while_connected(http.receive, call.tokens()))
-        return JSONResponse({"tokens": found, "count": len(found)})
+        found = await while_connected(http.receive, call.tokens())
+        told = [max(token, _OF_IMAGE) for token in found]
+        return JSONResponse({"tokens": told, "count": len(told)})
     parts = (body.content,) if isinstance(body.content, str) else tuple(body.content)
     request = TokenizeRequest(new_id("tokens"), parts, bool(body.add_special), body.parse_special is not False)
     answer, _ = await answered(http, body.model, request, Tokenized)

@@ -83,8 +83,8 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "prompt_per_second": _rate(n_prefill, prefill),
         "predicted_n": n_decode,
         "predicted_ms": _ms(decode),
-        "predicted_per_token_ms": _ms(decode / n_decode) if n_decode else 0.0,
-        "predicted_per_second": _rate(n_decode, decode),
+        "predicted_per_token_ms": _ms(decode / n_after_first) if n_after_first else 0.0,
+        "predicted_per_second": _rate(n_after_first, decode),
         "draft_n": n_drafted,
         "draft_n_accepted": n_accepted,
     }

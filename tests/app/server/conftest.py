@@ -57,9 +57,17 @@ class RunningServer:
     @property
     def engines(self) -> list[psutil.Process]:
         """The engines' processes, the first model's first."""
+        return self._children("core.loading.worker")
+
+    @property
+    def library(self) -> psutil.Process:
+        """The library's process."""
+        return self._children("app.library_service")[-1]
+
+    def _children(self, module: str) -> list[psutil.Process]:
         children = stood_for(psutil.Process(self.process.pid)).children(recursive=True)
         alive = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
-        found = [stood_for(child) for child in alive if "core.loading.worker" in " ".join(child.cmdline())]
+        found = [stood_for(child) for child in alive if module in " ".join(child.cmdline())]
         return sorted(found, key=psutil.Process.create_time)
 
     def chat(self, text: str = "Tell me a story about a fox.", **fields):

@@ -46,7 +46,9 @@ def test_a_chat_is_answered_with_text_usage_and_timings(server):
     assert timings["decode_tokens"] == timings["predicted_n"] == 24
     assert timings["seed"] == 1
     assert 0 < timings["ttft_ms"] <= timings["total_ms"]
-    assert timings["decode_per_second"] > 0
+    # The first token costs no step of its own, so 23 steps took this time.
+    assert timings["predicted_per_second"] == timings["decode_per_second"] > 0
+    assert timings["predicted_per_token_ms"] == pytest.approx(timings["predicted_ms"] / 23, abs=0.001)
     assert 0 <= timings["accepted_tokens"] <= timings["drafted_tokens"]
     assert timings["bytes_per_token"] > 1_000_000
 

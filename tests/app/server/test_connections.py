@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -78,7 +79,11 @@ def small(monkeypatch: pytest.MonkeyPatch, ended: threading.Event) -> Iterator[s
 
         return StreamingResponse(pieces())
 
-    routes = [Route("/endless", endless), Route("/flood", flood)]
+    async def late(request):
+        await asyncio.sleep(2 * HttpProtocol.head_seconds)
+        return PlainTextResponse("late")
+
+    routes = [Route("/endless", endless), Route("/flood", flood), Route("/late", late)]
     application = Starlette(routes=[Route("/", lambda request: PlainTextResponse("yes")), *routes])
     ready = threading.Event()
     listening = listen("127.0.0.1", 0)
@@ -117,6 +122,33 @@ def test_a_head_that_does_not_end_is_given_up(small: str) -> None:
     with opened(small, 1, HEAD) as (half,), opened(small, 1) as (silent,):
         assert half.recv(4096).startswith(b"HTTP/1.1 408 ")
         assert silent.recv(1) == b"", "nothing is said to one that said nothing"
+
+
+def test_a_head_that_begins_behind_a_request_is_given_up_too(small: str) -> None:
+    with opened(small, 1, b"GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n" + HEAD) as (client,):
+        said = client.recv(4096)
+        client.sendall(b"X")  # and so on, without an end
+        while part := client.recv(4096):
+            said += part
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert b"HTTP/1.1 408 " in said
+
+
+def n_cancelled(server: RunningServer) -> float:
+    ended = re.search(r'requests_ended_total\{reason="cancelled"\} (.+)', server.http.get("/metrics").text)
+    return float(ended[1]) if ended else 0.0
+
+
+def test_who_leaves_with_several_requests_at_once_ends_the_one_that_is_answered(server: RunningServer) -> None:
+    body = json.dumps({"prompt": "Once", "n_predict": 900, "ignore_eos": True, "stream": True}).encode()
+    head = b"POST /completion HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n"
+    request = head % (server.process.api_key.encode(), len(body)) + body
+    before = n_cancelled(server)
+    with opened(server.url, 1, request + request) as (client,):
+        assert client.recv(16).startswith(b"HTTP/1.1 200")
+        server.wait_until(lambda state: state["active"] == 1)
+    server.wait_until(lambda state: state["active"] == 0)
+    assert n_cancelled(server) == before + 1
 
 
 def test_one_who_never_reads_the_answer_is_cut_off(small: str, ended: threading.Event) -> None:

@@ -53,7 +53,9 @@ def downloading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
         ember = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
         hub.add("acme/fox-GGUF", {"fox-Q8_0.gguf": ember})
         hub.add("acme/slow-GGUF", {"slow-Q8_0.gguf": ember})
+        hub.add("acme/medium-GGUF", {"medium-Q8_0.gguf": ember})
         hub.fault("slow-Q8_0.gguf", Fault(bytes_per_second=1e5))
+        hub.fault("medium-Q8_0.gguf", Fault(bytes_per_second=1e6))
         with RunningServer("--no-draft", "--no-calibration") as running:
             yield running
     hub.stop()
@@ -114,6 +116,23 @@ def test_a_pull_that_is_done_is_a_success_though_somebody_clears_the_list(downlo
     clearing.join()
     assert (pulled.status_code, pulled.json()) == (200, {"status": "success"})
     assert downloading.http.delete("/models", params={"model": "fox-Q8_0"}).json() == {"success": True}
+
+
+def test_a_pull_is_followed_though_the_library_dies(downloading):
+    server, is_killed, last = downloading, False, {}
+    with server.http.stream("POST", "/api/pull", json={"model": "hf.co/acme/medium-GGUF:Q8_0"}) as answer:
+        for line in answer.iter_lines():
+            last = json.loads(line)
+            if last.get("completed") and not is_killed:
+                library = server.library
+                library.suspend()
+                with pytest.raises(httpx.ReadTimeout):  # by then it was asked for the pull, too
+                    server.http.get("/slipstream/library/downloads", timeout=1)
+                library.kill()
+                is_killed = True
+    assert is_killed
+    assert last == {"status": "success"}
+    assert server.http.delete("/models", params={"model": "medium-Q8_0"}).json() == {"success": True}
 
 
 def test_a_download_of_the_router_can_be_cancelled(downloading):

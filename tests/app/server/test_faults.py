@@ -71,13 +71,19 @@ def test_a_model_can_be_loaded_by_name(own_server):
 def test_an_unloaded_model_is_loaded_again_by_the_next_request(own_server):
     other = own_server.http.post("/slipstream/unload", json={"model": "ember-draft-q8_0"})
     assert (other.status_code, other.json()["error"]["param"]) == (400, "model")
+    props = own_server.http.get("/props").json()
     assert own_server.http.post("/slipstream/unload", json={}).json() == {"model": "ember-q8_0"}
     own_server.wait_until(lambda now: now["phase"] == "empty")
+    # As at llama-server, asking does not wake it.
+    assert own_server.http.get("/props").json() == props | {"is_sleeping": True}
+    assert [slot["is_processing"] for slot in own_server.http.get("/slots").json()] == [False] * 4
+    assert own_server.state["phase"] == "empty"
     health = own_server.http.get("/health")
     assert (health.status_code, health.json()["status"]) == (200, "unloaded")
     assert not any(model["loaded"] for model in own_server.http.get("/v1/models").json()["data"])
     assert own_server.chat(max_tokens=1).model == "ember-q8_0"
     assert own_server.http.get("/health").json()["status"] == "ok"
+    assert own_server.http.get("/props").json() == props
 
 
 def test_a_chat_sent_before_the_death_of_the_engine_is_known_is_answered_by_the_next_one(own_server):

@@ -98,6 +98,11 @@ def test_images_count_where_tokens_are_counted(seeing: RunningServer) -> None:
     }
     counted = [seeing.http.post(path, json=body).json()["input_tokens"] for path, body in bodies.items()]
     assert counted == [ask(seeing, part(url)).usage.prompt_tokens] * 3
+    body = bodies["/v1/chat/completions/input_tokens"]
+    read = seeing.http.post("/tokenize", json=body).json()
+    assert read["count"] == len(read["tokens"]) == counted[0]
+    assert read["tokens"].count(-1) == 16, "one for each of the image's rows"
+    assert min(read["tokens"]) == -1
 
 
 def test_a_response_names_an_image_that_was_uploaded_and_goes_on_from_it(seeing: RunningServer) -> None:

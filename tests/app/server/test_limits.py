@@ -87,6 +87,21 @@ async def test_a_body_that_says_it_is_too_long_and_does_not_come_is_refused():
     assert sent[0]["status"] == 413
 
 
+async def test_a_body_that_is_refused_and_comes_byte_by_byte_is_answered_all_the_same():
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def a_byte_now_and_then():
+        await asyncio.sleep(0.02)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    limit = BodyLimit(read_all, limit=10, patience=0.1)
+    await sent_through(limit, a_byte_now_and_then, send, headers=[(b"content-length", b"1000000")])
+    assert sent[0]["status"] == 413
+
+
 async def through(check, settings: ServerSettings, method: str = "GET", **headers: str) -> httpx.Response:
     """The answer of an application that says yes, behind a check."""
 
@@ -125,6 +140,18 @@ async def test_without_a_key_only_known_names_are_let_in(settings, name, status)
     if status != 200:
         told = answer.json()["error"]["message"]
         assert "use http://127.0.0.1:8642, start it with --allow-host" in told
+
+
+async def test_a_check_of_health_that_names_no_host_is_let_in():
+    asked = []
+
+    async def application(scope, receive, send):
+        asked.append(scope)
+
+    check = HostCheck(application, ServerSettings(), ApiKeys(ServerSettings(), KeyStore(Path("nowhere") / "keys.json")))
+    scope = {"type": "http", "path": "/health", "headers": [], "server": ("127.0.0.1", 8642)}
+    await check(scope, client_that_sends([]), client_that_sends([]))
+    assert asked == [scope]
 
 
 @pytest.mark.parametrize("name", ["my-box.tailnet:8642", "a b", "*", ""])

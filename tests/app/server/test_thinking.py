@@ -14,8 +14,9 @@ import pytest
 
 from app.server.calls.generation import collect
 from app.server.chat.run import Choice
-from app.server.replies.pieces import ContentText, ReasoningText
-from core.values.messages import Token
+from app.server.replies.reply_format import ReplyFormat, Thinking
+from app.server.replies.reply_parser import ReplyParser
+from core.values.messages import Ended, FinishReason, Token
 from tests.app.server.conftest import MODEL, RunningServer, tool_calls_of
 
 OPEN, CLOSE = "<|fim_prefix|>", "<|fim_suffix|>"
@@ -59,8 +60,7 @@ def test_thoughts_end_with_their_budget_and_come_apart_from_the_answer(thinker, 
         assert CLOSE not in message.reasoning_content + message.content
         read = thinker.http.post("/tokenize", json={"content": message.reasoning_content}).json()["tokens"]
         assert len(read) <= n_tokens
-        # The marker behind the thoughts counts, as far as it comes with them.
-        assert abs(answer.usage.completion_tokens_details.reasoning_tokens - n_tokens) <= 3
+        assert answer.usage.completion_tokens_details.reasoning_tokens == len(read), "without the markers"
 
 
 ENABLED = {"thinking": {"type": "enabled", "budget_tokens": 6}}
@@ -238,10 +238,24 @@ def test_ollamas_client_gets_thoughts_apart_and_can_switch_them(thinker):
         assert "thinking" in client.show(MODEL).capabilities
 
 
-def test_tokens_that_come_at_once_are_counted_by_what_they_are():
-    parts = (("Let me think about this for a very long time", 9), (f".{CLOSE}", 2), ("1", 1), ("2", 1), ("3", 1))
-    (update,) = collect([Token("a", text, n, ()) for text, n in parts], {"a": 0})
-    update.pieces = [ReasoningText("Let me think about this for a very long time."), ContentText("123")]
-    choice = Choice()
-    choice.keep(update)
-    assert (choice.n_tokens, choice.n_reasoning) == (14, 11)
+def n_reasoning(*texts: tuple[tuple[str, int], ...], thinks: bool = False) -> int:
+    """How many tokens are counted as thoughts where these parts with their tokens come, some of them at once."""
+    choice = Choice(ReplyParser(ReplyFormat(Thinking(OPEN, CLOSE)), thinks=thinks))
+    for parts in texts:
+        (update,) = collect([Token("a", text, n, ()) for text, n in parts], {"a": 0})
+        choice.take(update)
+    (end,) = collect([Ended("a", FinishReason.STOP)], {"a": 0})
+    choice.take(end)
+    assert choice.n_tokens == sum(n for parts in texts for _, n in parts)
+    return choice.n_reasoning
+
+
+def test_tokens_are_counted_by_what_they_are_however_they_come():
+    reply = ((OPEN, 1), ("Let me think", 3), (" about", 1), (" it.", 2), (CLOSE, 1), ("1", 1), ("2", 1), ("3", 1))
+    assert n_reasoning(reply) == n_reasoning(*((part,) for part in reply)) == 6
+    assert n_reasoning(*((part,) for part in reply[1:]), thinks=True) == 6
+    for n_first in range(1, len(reply)):
+        assert n_reasoning(reply[:n_first], reply[n_first:]) == 6
+    halves = ((".<|fim", 1), ("_suffix|>1", 2), ("2", 1))
+    assert n_reasoning(reply[:3], *((part,) for part in halves)) == n_reasoning(reply[:3] + halves) == 5
+    assert n_reasoning(reply[:3], ((" <|", 1), ("fim", 1), ("ally", 1))) == 7, "it only began like the marker"
