@@ -1,4 +1,4 @@
-"""What is sent to the server: the prompt of a call; a conversation with its system prompt, turns, and how to answer."""
+"""The messages for the server: the prompt of a call; a conversation with its system prompt, and how to answer."""
 
 from __future__ import annotations
 

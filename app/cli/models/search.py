@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SortOrder(StrEnum):
-    """What comes first."""
+    """The order of what was found."""
 
     DOWNLOADS = "downloads"
     LIKES = "likes"
