@@ -42,7 +42,7 @@ class AnswerSettings:
 class Conversation:
     """Turns of one chat. ``body`` is the request for the next reply."""
 
-    def __init__(self, settings: AnswerSettings, system: str | None = None) -> None:
+    def __init__(self, settings: AnswerSettings, system: str | None) -> None:
         self.settings, self.system = settings, system
         self.model: str | None = None
         self._turns: list[dict[str, Any]] = []
