@@ -1,4 +1,4 @@
-"""What reading a long prompt costs beside other texts, idle or decoding: the part "beside" of the bench ``peers``.
+"""The cost of reading a long prompt beside other texts, idle or decoding: the part "beside" of the bench ``peers``.
 
 It runs in the engine's own process, because the result is a few per cent of a second and HTTP would disturb it. Three
 engines with the same slots, one with no other text, one with 4 and one with 16, read each prompt in turns. Beside

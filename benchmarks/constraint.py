@@ -1,4 +1,4 @@
-"""What following a grammar adds to a step: JSON mode, a JSON schema and a regular expression, at a large vocabulary.
+"""The time that a grammar adds to a step: JSON mode, a JSON schema and a regular expression, at a large vocabulary.
 
 The model is deep Ember with made-up tokens up to 150,000: words, capitals, runs of marks, as in the vocabularies of
 recent models. Free and constrained replies to the same prompt take turns of equally many steps in one engine, without

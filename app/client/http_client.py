@@ -97,7 +97,7 @@ ReplyEvent = TextDelta | Finished | Usage | AnsweringModel | ReplyProgress
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """Where a server stands: ``phase`` as in ``core.values.messages``, ``progress`` 0 to 1 while it loads ``model``."""
+    """The state of a server: ``phase`` as in ``core.values.messages``, ``progress`` 0 to 1 while it loads ``model``."""
 
     phase: str
     progress: float = 0.0
@@ -124,7 +124,7 @@ class Client:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What every request carries."""
+        """The headers of every request."""
         key = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
         return {"Content-Type": "application/json", **key}
 

@@ -190,7 +190,7 @@ def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] =
     return found
 
 
-def check_gpus(should_stop: Callable[[], bool] = lambda: False) -> None:
+def check_gpus(should_stop: Callable[[], bool]) -> None:
     """Measure and remember what most models need to know of GPUs, unless more is known: a second or two."""
     from core.machine.host import this_machine
     from core.machine.known_machine import probe_machine, remember_probe, remembered_probe

@@ -1,4 +1,4 @@
-"""What a command's exit status means to a script."""
+"""The exit codes of commands, and what they mean to a script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """What happened, in a few words."""
+        """The meaning, in a few words."""
         return _MEANINGS[self]
 
 

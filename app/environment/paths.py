@@ -1,4 +1,4 @@
-"""Where Slipstream keeps things: one place that knows every folder."""
+"""The folders and files of Slipstream: one place that knows them all."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def models_place_file() -> Path:
 
 
 def model_settings_file() -> Path:
-    """What is set for single models."""
+    """Holds the settings of single models."""
     return config_folder() / "models.json"
 
 

@@ -32,7 +32,7 @@ class Suggestion:
 
     @property
     def name(self) -> str:
-        """What ``models pull`` takes."""
+        """The name that ``models pull`` takes."""
         return f"{self.model.repo_id}:{self.file.quantisation}"
 
     @property

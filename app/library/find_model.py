@@ -70,10 +70,10 @@ def last_chosen(models: Catalog) -> ModelEntry | None:
     return None
 
 
-def find_draft(name: str, models: Catalog | None = None) -> ModelEntry:
+def find_draft(name: str, models: Catalog) -> ModelEntry:
     """Return the model or the drafting head that ``name`` stands for; raises UnknownModel or UnusableModel.
 
-    Whether a head belongs to the model is seen when both are loaded. As for ``find_entry``.
+    Whether a head belongs to the model is seen when both are loaded.
     """
     entry = find_entry(name, models)
     is_head = entry.facts is not None and entry.facts.is_head

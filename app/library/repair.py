@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What is known of a changed model: where it came from, and where a download of that would put it."""
+    """The way to mend a changed model: where it came from, and where a download of that would put it."""
 
     entry: ModelEntry
     record: FileOrigin
@@ -28,7 +28,7 @@ class RepairPlan:
 
     @property
     def request(self) -> DownloadRequest | None:
-        """What to download, None where it came from no repository."""
+        """The download that mends it, None where it came from no repository."""
         from models.download.model_download import DownloadRequest
 
         record = self.record
@@ -48,7 +48,7 @@ class RepairPlan:
 
     @property
     def for_command(self) -> str:
-        """What to type."""
+        """The advice for a terminal: what to type."""
         remove = f"`{command('models rm', self.entry.name)}`"
         if self.place == self.entry.path:
             return f"`{self.command}` downloads it again."
@@ -63,7 +63,7 @@ class RepairPlan:
 
     @property
     def for_window(self) -> str:
-        """What has happened and what to click."""
+        """The advice for the window: what has happened and what to click."""
         if self.place == self.entry.path:
             remedy = Sentence("download it again.")
         elif self.place is not None:

@@ -1,4 +1,4 @@
-"""What the Hub has, as the library shows it."""
+"""The Hub's models, as the library shows them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ FRESH_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What was found of a file when it had these facts."""
+    """A row's report, made when the file had these facts."""
 
     facts: ModelFacts
     row: RowReport

@@ -1,4 +1,4 @@
-"""What is set for single models, as the library shows and changes it."""
+"""Settings of single models, as the library shows and changes them."""
 
 from __future__ import annotations
 

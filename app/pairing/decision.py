@@ -90,7 +90,7 @@ def by_settings(named: Partner | None, otherwise: Decision) -> Decision:
 
 
 def _other(used: Partner | None, otherwise: Decision) -> str:
-    """What would be without the settings, in their own words."""
+    """Return what would be chosen without the settings, as a sentence."""
     if used is not None and otherwise.used is not None and used.path == otherwise.used.path:
         return Sentence("That would choose the same ({gain}).", gain=gain_words(used))
     if used is None and otherwise.used is None:

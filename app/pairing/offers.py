@@ -105,7 +105,7 @@ def ask_hub(*asked: HubQuestion) -> tuple[FoundOffers, ...]:
 
 @dataclass(frozen=True, slots=True)
 class DraftFound:
-    """What to download along with a model; without an ``offer``, ``why`` is the reason."""
+    """The draft to download along with a model; without an ``offer``, ``why`` is the reason."""
 
     offer: DownloadOffer | None
     why: str = ""

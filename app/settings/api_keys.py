@@ -28,7 +28,7 @@ PREFIX = "slip-"  # tells what a key in a configuration belongs to
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is known of a key: its name, and when it was made and last used, in seconds since 1970.
+    """A key without its secret: its name, and when it was made and last used, in seconds since 1970.
 
     A key may use models. With ``may_manage`` it may also load, download, change and remove them.
     """

@@ -35,7 +35,7 @@ class ModelSettingsStore:
 
     @property
     def problem(self) -> str | None:
-        """What was wrong with the file, as a sentence."""
+        """The sentence about a file that could not be read, None without one."""
         return self._store.problem
 
     def of(self, model: Path) -> ModelSettings:
@@ -146,7 +146,7 @@ class UsageStore:
             self._store.update(note)
 
     def all(self) -> LastUsed:
-        """What is known of all models, read once."""
+        """Return when each model was used last, read once."""
         return LastUsed(self._store.read(), self._identities)
 
 
@@ -197,7 +197,7 @@ class Identities:
 
 
 def _entry(entries: dict[str, Any], model: Path, identities: Identities) -> dict[str, Any] | None:
-    """What is kept of a model. Its content is only looked at where a model of the same size is known."""
+    """Return what is kept of a model. Its content is only looked at where a model of the same size is known."""
     stamp = _stamp(model)
     if stamp is None or not any(isinstance(e, dict) and e.get("n_bytes") == stamp[1] for e in entries.values()):
         return None

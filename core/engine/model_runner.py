@@ -37,7 +37,7 @@ class ModelRunner:
         scheduler: Scheduler,
         finisher: RequestFinisher,
         clock: Callable[[], float],
-        images: ImageEncoder | None = None,
+        images: ImageEncoder | None,
     ) -> None:
         """Run ``scheduler``'s requests; ``finisher`` ends those that cannot go on, ``images`` has embeddings."""
         self._images = images

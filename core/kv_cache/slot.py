@@ -154,4 +154,4 @@ class SharedPrefixWait:
 
 
 PlacementWait = SharedPrefixWait | DiskReadWait
-"""What a request waits for before it gets a slot. The wait ends by itself."""
+"""A wait of a request before it gets a slot. It ends by itself."""

@@ -95,7 +95,7 @@ class SlotTable:
         # From then on computing is faster.
         return self.store.read(missing, self._clock() + self.prefill_seconds(n_known - n_held), self._clock)
 
-    def evict_ahead(self, tokens: TokenBuffer, wanted: int | None = None) -> bool:
+    def evict_ahead(self, tokens: TokenBuffer, wanted: int | None) -> bool:
         """Save a part of the slot that ``tokens`` would take; True if nothing is left to save.
 
         Called once per step while other requests run, so that none of them waits for long. ``wanted`` as in ``take``.
@@ -110,7 +110,7 @@ class SlotTable:
                 return False
         return True
 
-    def load_ahead(self, tokens: TokenBuffer, hold: PlacementWait | None = None, wanted: int | None = None) -> bool:
+    def load_ahead(self, tokens: TokenBuffer, hold: PlacementWait | None, wanted: int | None) -> bool:
         """Load a part of a text's prefix from the store into a free slot; True if ``take`` may load the rest.
 
         Like ``evict_ahead``, called once per step: loading a long text takes as long as several steps.
@@ -249,7 +249,7 @@ class SlotTable:
         blob = self.memory.cells.read_cells(slot.id)
         return (slot.text.copy(), blob) if blob is not None else None
 
-    def put_into(self, number: int, text: TokenIds, blob: Blob, salt: str = "") -> bool:
+    def put_into(self, number: int, text: TokenIds, blob: Blob, salt: str) -> bool:
         """Fill a free slot with a text by all of its cells; False if there is no room for it.
 
         What the slot held before is saved in the store.
@@ -325,7 +325,7 @@ class SlotTable:
                 best, n_best = place, end
         return best, n_best
 
-    def _slot_to_take(self, source: Slot | None, n_shared: int, wanted: int | None = None) -> Slot:
+    def _slot_to_take(self, source: Slot | None, n_shared: int, wanted: int | None) -> Slot:
         """Return the free slot to take for a text that shares ``n_shared`` tokens with ``source``.
 
         That is ``wanted`` if it is free, and the text can be copied to it.

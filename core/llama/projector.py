@@ -50,7 +50,7 @@ TextChunk = npt.NDArray[np.int32]
 class Projector:
     """An ``mtmd_context``. ``encode`` belongs to one thread; ``chunks`` may be called from any, also meanwhile."""
 
-    def __init__(self, path: str, model: Model, *, n_threads: int, uses_gpu: bool, device: str = "") -> None:
+    def __init__(self, path: str, model: Model, *, n_threads: int, uses_gpu: bool, device: str) -> None:
         """Load ``path`` for the text model ``model``; raises LoadFailed.
 
         ``device`` names the GPU to use, "" leaves the choice to llama.cpp.

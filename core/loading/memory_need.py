@@ -1,4 +1,4 @@
-"""What a load asks for and what it would take: the facts in the file, the sizes of its context, and a dry run."""
+"""The memory of a load, asked for and needed: facts of the file, sizes of its context, and a dry run."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ N_HEADS, N_KEY_HEADS, HEAD_LENGTH, N_CELLS = 8, 4, 128, 1024
 _MASK_ROWS, _SCALE = 64, 0.1
 
 
-def attentions(kind: int, count: int, n_cells: int = N_CELLS) -> Nodes:
+def attentions(kind: int, count: int, n_cells: int) -> Nodes:
     """Return a builder of ``count`` layers of flash attention for one row, to ``n_cells`` of a ``ggml_type``."""
 
     def nodes(scratch: Scratch) -> list[Any]:

@@ -81,7 +81,7 @@ class Receipt:
 
 
 class Bottleneck(StrEnum):
-    """What sets the speed of the steps."""
+    """The limit that sets the speed of the steps."""
 
     BANDWIDTH = "bandwidth"  # reading weights and KV: more rows are nearly free
     COMPUTE = "compute"  # arithmetic: time grows in proportion to the rows

@@ -32,7 +32,7 @@ _REPORT_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class DownloadRequest:
-    """What to download: ``wanted`` is a quantisation or a file name; empty means the repository's only model.
+    """A model to download: ``wanted`` is a quantisation or a file name; empty means the repository's only model.
 
     ``or_newest`` takes the newest version if the Hub no longer has the ``revision``.
     """

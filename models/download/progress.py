@@ -14,7 +14,7 @@ SILENT_SECONDS = 5.0
 
 
 class DownloadPhase(StrEnum):
-    """What a download is doing."""
+    """The phase that a download is in."""
 
     QUEUED = "queued"
     OTHER_INSTANCE = "waiting for another Slipstream that downloads it"

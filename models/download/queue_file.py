@@ -1,4 +1,4 @@
-"""Where a queue keeps its downloads: a file of its own, since several servers of a user share a folder of models."""
+"""The file of a queue's downloads: one for each queue, since several servers of a user share a folder of models."""
 
 from __future__ import annotations
 

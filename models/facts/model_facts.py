@@ -174,7 +174,7 @@ class ModelFacts:
         """The share of its experts that a token uses; 0 without experts."""
         return self.n_experts_used / self.n_experts if self.n_experts else 0.0
 
-    def kv_bytes_in_windows(self, kv_type: str = "f16") -> int:
+    def kv_bytes_in_windows(self, kv_type: str) -> int:
         """Bytes of ``kv_bytes_per_token`` that belong to layers with a sliding window."""
         return sum(cache.n_bytes(kv_type) for cache in self._answering if cache.window)
 
@@ -214,7 +214,7 @@ class ModelFacts:
         heads = self.caches[len(self._answering) :] if self.n_mtp_layers else ()
         return sum(cache.n_bytes(kv_type) for cache in heads)
 
-    def idle_kv_bytes_per_token(self, kv_type: str = "f16") -> int:
+    def idle_kv_bytes_per_token(self, kv_type: str) -> int:
         """Bytes per token that llama.cpp reserves in the main cache for heads that use a cache of their own."""
         return self.mtp_kv_bytes_per_token(kv_type) if self.architecture in _IDLE_HEADS else 0
 

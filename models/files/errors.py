@@ -1,4 +1,4 @@
-"""What can go wrong with a download besides the Hub's own errors, as one tree.
+"""The errors of downloads besides the Hub's own, as one tree.
 
 DownloadError
 ├── UnsafeName       a name in a repository that would leave the models' folder

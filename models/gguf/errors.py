@@ -1,4 +1,4 @@
-"""What can be wrong with a GGUF file, as one tree.
+"""The errors of GGUF files, as one tree.
 
 GgufError
 ├── UnreadableFile   the file is missing, is no file, or may not be read

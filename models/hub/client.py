@@ -109,7 +109,7 @@ class Hub:
 
 
 @contextmanager
-def as_hub_errors(settings: HubSettings, repo_id: str = "", revision: str | None = None) -> Iterator[None]:
+def as_hub_errors(settings: HubSettings, repo_id: str, revision: str | None) -> Iterator[None]:
     """Turn the exceptions of huggingface_hub into HubErrors."""
     from huggingface_hub import errors as theirs
 

@@ -66,7 +66,7 @@ class HubModel:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFacts:
-    """What the Hub says of a repository. Fields that it leaves out are None, 0 or empty."""
+    """The Hub's description of a repository. Fields that it leaves out are None, 0 or empty."""
 
     repo_id: str
     downloads: int

@@ -511,7 +511,7 @@ class TroubleKind(StrEnum):
 
 
 class Remedy(StrEnum):
-    """What helps against trouble. The command line and the window each have their own words for it."""
+    """A way out of trouble. The command line and the window each have their own words for it."""
 
     WORK_OFFLINE = "work_offline"
     LOG_IN = "log_in"

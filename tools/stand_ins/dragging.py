@@ -1,4 +1,4 @@
-"""What is dragged over a window, as a desktop tells it."""
+"""Drags over a window, as a desktop tells them."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class ChatTarget:
 
 
 @contextmanager
-def chat_server(choice: ServerChoice, line: LoadingLine, *, n_slots: int = 1) -> Iterator[ChatTarget]:
+def chat_server(choice: ServerChoice, line: LoadingLine, *, n_slots: int) -> Iterator[ChatTarget]:
     """Hand out a server whose model is ready; one of our own, with ``n_slots``, ends with the block.
 
     Raises LoadFailed, UnknownModel, ServerUnreachable or ServerStartFailed.

@@ -1,4 +1,4 @@
-"""What is sent to the server: the prompt of a call; a conversation with its system prompt, turns, and how to answer."""
+"""The messages for the server: the prompt of a call; a conversation with its system prompt, and how to answer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AnswerSettings:
 class Conversation:
     """Turns of one chat. ``body`` is the request for the next reply."""
 
-    def __init__(self, settings: AnswerSettings, system: str | None = None) -> None:
+    def __init__(self, settings: AnswerSettings, system: str | None) -> None:
         self.settings, self.system = settings, system
         self.model: str | None = None
         self._turns: list[dict[str, Any]] = []

@@ -44,7 +44,7 @@ class TerminalChat:
         connect: Callable[[], ChatTarget],
         conversation: Conversation,
         history: Path,
-        attached: Sequence[Attachment] = (),
+        attached: Sequence[Attachment],
     ) -> None:
         """``connect`` returns a server that is ready, in place of the one before.
 

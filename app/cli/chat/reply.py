@@ -24,7 +24,7 @@ class CollectedReply:
 
     @property
     def text(self) -> str:
-        """What has come so far."""
+        """The text that has come so far."""
         return "".join(self._parts)
 
     def collect(

@@ -23,7 +23,7 @@ def _option(field: str, help: str, metavar: str = "N") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SamplingOptions:
-    """What the user asked for; None was not asked for and is left to the server."""
+    """The options that the user gave; None was not given and is left to the server."""
 
     temperature: Annotated[float | None, _option("temperature", "Randomness; 0 always takes the likeliest token.")] = (
         None

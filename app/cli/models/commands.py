@@ -203,7 +203,7 @@ def _partners(found: Pairing) -> dict[str, Any]:
 
 
 def _rates(judgement: FitReport | None) -> dict[str, float | None]:
-    """What the list says of a model's speed, as this judgement knows it."""
+    """Return the list's fields of a model's speed, as this judgement knows it."""
     speed, measured = (judgement.speed, judgement.measured) if judgement is not None else (None, None)
     return listing.rate_fields(
         speed.empty if speed is not None else None, measured.rate if measured is not None else None

@@ -1,4 +1,4 @@
-"""What a command asks of the library: a running server's answers, else the same service does in this process.
+"""The library for a command: a running server's answers, else the same service does in this process.
 
 Where a server runs, its window sees what a command does, and no two processes change the same thing.
 """

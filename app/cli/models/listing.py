@@ -1,4 +1,4 @@
-"""What is kept of the models here: the facts that ``models list`` and ``models show`` print."""
+"""Facts of the models here: those that ``models list`` and ``models show`` print."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Rates:
         self._here = current_machine() if expects else None
 
     def expected(self, entry: ModelEntry) -> float | None:
-        """What is predicted at an empty context."""
+        """Return the predicted rate at an empty context."""
         from app.fit_reports.fit_reports import report_file
 
         if self._here is None or entry.facts is None or entry.problem is not None:

@@ -164,7 +164,7 @@ def _row(partner: Partner, found: Pairing) -> list[str]:
 
 
 def _offer_text(offer: DownloadOffer) -> str:
-    """What to type, what it is, and what it would bring."""
+    """Return the command of an offer, what it is, and what it would bring."""
     from models.pairing.heads import IN_FILES
 
     doubt = "" if offer.is_checked else "; its vocabulary is compared once it is here"

@@ -164,13 +164,13 @@ def _say(done: Downloaded) -> None:
 
 @dataclass(slots=True)
 class _Last:
-    """What was heard last of a download."""
+    """The last news of a download."""
 
     progress: DownloadProgress | None = None
 
     @property
     def kept(self) -> str:
-        """What has arrived, as a sentence."""
+        """The bytes that are kept, as a sentence."""
         last = self.progress
         return f"{size(last.n_done)} of {size(last.n_total)} are kept. " if last and last.n_done else ""
 

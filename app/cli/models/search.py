@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SortOrder(StrEnum):
-    """What comes first."""
+    """The order of what was found."""
 
     DOWNLOADS = "downloads"
     LIKES = "likes"
@@ -82,8 +82,8 @@ def show_remote(
     name: str,
     as_json: bool,
     look: Callable[[], CurrentMachine],
-    n_ctx: int | None = None,
-    draft: ModelFacts | None = None,
+    n_ctx: int | None,
+    draft: ModelFacts | None,
 ) -> None:
     """Describe a repository, or with ``REPO:QUANT`` one of its models by its header.
 

@@ -1,4 +1,4 @@
-"""What ``slipstream models search`` prints without words: models to begin with, judged for this machine."""
+"""``slipstream models search`` without words: models to begin with, judged for this machine."""
 
 from __future__ import annotations
 

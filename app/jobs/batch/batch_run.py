@@ -99,7 +99,7 @@ class BatchRun:
 
     @property
     def tally(self) -> Tally:
-        """What has come of the batch, earlier runs included."""
+        """The counts of finished lines, earlier runs included."""
         return self.work.history.tally
 
     async def run(self) -> None:

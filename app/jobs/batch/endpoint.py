@@ -20,7 +20,7 @@ class ServerGone(Exception):
 
 
 class RetryVerdict(Enum):
-    """What to do after an answer."""
+    """The next step after an answer."""
 
     FINAL = "final"  # it is the line's answer
     ENGINE_DIED = "engine died"  # in the middle of it, maybe because of it: again, a few times
@@ -60,7 +60,7 @@ class EndpointAnswer:
 
     @property
     def verdict(self) -> RetryVerdict:
-        """What to do after this."""
+        """The next step after this answer."""
         by_code = {
             "engine_died": RetryVerdict.ENGINE_DIED,
             # An engine that keeps dying, but says when to try again, is left alone until then.

@@ -51,7 +51,7 @@ class BatchRate:
 class BatchProgress:
     """Shows how far a batch is on ``stream``; a context manager, so that the bar leaves no trace."""
 
-    def __init__(self, stream: TextIO, tally: Tally, n_lines: int, *, quiet: bool = False) -> None:
+    def __init__(self, stream: TextIO, tally: Tally, n_lines: int, *, quiet: bool) -> None:
         self.pace = BatchRate(tally, n_lines, time.monotonic())
         self._stream, self._n_lines, self._quiet = stream, n_lines, quiet
         self._shown_at = time.monotonic()

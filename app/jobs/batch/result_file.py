@@ -122,7 +122,7 @@ class OutputFailed(SlipstreamError):
 
 @dataclass(slots=True)
 class FinishedLines:
-    """What the file held: ``digests[n]`` of input line n, 0 where it is not finished; ``n_bytes`` of whole lines."""
+    """The lines that the file held: ``digests[n]`` of input line n, 0 if not finished; ``n_bytes`` of whole lines."""
 
     digests: array[int] = field(default_factory=lambda: array("Q"))
     tally: Tally = field(default_factory=Tally)

@@ -216,7 +216,7 @@ def _header_bytes(plan: QuantisePlan) -> int:
 
 
 def _last_line(words: IO[bytes]) -> str:
-    """What the process said last: llama.cpp says why before it aborts."""
+    """Return the process's last words: llama.cpp says why before it aborts."""
     words.seek(0, os.SEEK_END)
     words.seek(max(0, words.tell() - 4096))
     lines = [line.strip() for line in words.read().decode("utf-8", "replace").splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""What crosses the pipe between a quantising process and the one that started it: frozen values, matched by type."""
+"""Messages between a quantising process and the one that started it: frozen values, matched by type."""
 
 from __future__ import annotations
 

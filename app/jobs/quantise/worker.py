@@ -29,7 +29,7 @@ _CHUNK = 1 << 20
 
 
 class BrokenResult(SlipstreamError):
-    """What was written does not load, or does not compute."""
+    """The written file does not load, or does not compute."""
 
 
 def main() -> int:

@@ -37,7 +37,7 @@ class VerifyPrompt:
 
     @property
     def summary(self) -> str:
-        """What the user says last, or the text."""
+        """The user's last message, or the text."""
         return self.messages[-1]["content"] if self.messages else self.text
 
 

@@ -1,4 +1,4 @@
-"""What was verified: the model and who drafts for it, as a JSON object, as a table, and in a sentence."""
+"""The report of a verification: the model and who drafts for it, as JSON, as a table, and in a sentence."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class VerifyReport:
 
     @property
     def verdict(self) -> str:
-        """What came out, in a sentence."""
+        """The outcome, in a sentence."""
         found = self.found
         if not found.n_drafted and not found.differences:
             sentences = (

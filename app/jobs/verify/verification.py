@@ -58,7 +58,7 @@ class Mode:
 
 @dataclass(frozen=True, slots=True)
 class DecodedReply:
-    """What was said: ``has_ended`` where the model itself ended it.
+    """The tokens of a reply: ``has_ended`` where the model itself ended it.
 
     ``rate`` is in tokens per second after the first, so prefill does not count: the median of all turns.
     """
@@ -71,7 +71,7 @@ class DecodedReply:
 
     @property
     def seconds(self) -> float:
-        """What the tokens after the first took; 0 where there are none."""
+        """The time of the tokens after the first; 0 where there are none."""
         return (len(self.tokens) - 1) / self.rate if self.rate > 0 else 0.0
 
     @property
@@ -99,7 +99,7 @@ class ChosenToken:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two replies part: ``position`` counts generated tokens from 0.
+    """The place where two replies part: ``position`` counts generated tokens from 0.
 
     ``gap`` is how far the less likely candidate was from being chosen there, in logits, by one plain evaluation of what
     comes before: for two nearly best tokens the distance between them (see ``near_tie.shortfall``).

@@ -38,7 +38,7 @@ _CLOSE = (0.7, 1.3)
 
 @dataclass(frozen=True, slots=True)
 class FitRequest:
-    """What to plan for: context in tokens, allowed KV types (the wanted one first), a draft.
+    """The wishes of a plan: context in tokens, allowed KV types (the wanted one first), a draft.
 
     ``n_gpu_layers`` and ``n_cpu_moe`` are chosen if None. The context may be shortened if it ``may_shorten`` and
     nothing fits. Without ``must_draft`` a draft is left out if it would cost context or precision of the cache.

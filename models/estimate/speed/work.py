@@ -134,7 +134,7 @@ def reads_of_file(head: ModelFacts, target: ModelFacts) -> LayerWeights:
     return LayerWeights().with_shared(*layers, head.weight_map.output, *borrowed)
 
 
-def head_work(reads: LayerWeights, model: ModelFacts, device: MachineDevice, n_layers: int = 1) -> Amounts:
+def head_work(reads: LayerWeights, model: ModelFacts, device: MachineDevice, n_layers: int) -> Amounts:
     """Amounts of one drafted token on a device; ``model`` says how many of the experts are chosen."""
     done = {STEP: 1.0, LAYER: float(n_layers)}
     for type_name, n_bytes in reads.shared:
