@@ -33,7 +33,7 @@ from ui.chat.messages.receipts import receipt_facts, tokens_of
 from ui.client.api import Api
 from ui.client.chat_records import Timings
 from ui.client.reply_stream import ReplyEnd, ReplyStream
-from ui.language import tr
+from ui.language import dotted, tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.dialogs import Dialog, primary
@@ -80,7 +80,7 @@ class Racer:
     @property
     def name(self) -> str:
         """As it is shown."""
-        return f"{self.model}  ·  {tr('with drafts') if self.drafts else tr('plain')}"
+        return dotted(self.model, tr("with drafts") if self.drafts else tr("plain"))
 
 
 def racers(models: Sequence[str]) -> list[Racer]:
@@ -445,4 +445,4 @@ def _details(timings: Timings) -> str:
     facts = dict(receipt_facts(timings))
     accepted = facts.get(tr("Drafts"))
     drafts = tr("drafts: {accepted}", accepted=accepted) if accepted else tr("no drafts")
-    return "  ·  ".join([tokens_of(timings.decode_tokens), drafts])
+    return dotted(tokens_of(timings.decode_tokens), drafts)

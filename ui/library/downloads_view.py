@@ -72,7 +72,7 @@ class DownloadRow(QFrame):
         if download.phase is DownloadPhase.DONE and is_news:
             self._arrived = time.monotonic()
         self.download = download
-        name = f"{download.repo_id}  ·  {download.wanted}" if download.wanted else download.repo_id
+        name = dotted(download.repo_id, download.wanted)
         self.title.setText(name)
         self.title.setToolTip(in_tip(name))
         self.setAccessibleName(name)

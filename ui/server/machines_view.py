@@ -13,7 +13,7 @@ from models.formatting.figures import size
 from models.formatting.program import PROGRAM
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
-from ui.language import tr
+from ui.language import dotted, tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.action_rows import ActionRow, ActionRows
@@ -227,7 +227,7 @@ def _worker_row(one: dict[str, Any], model: str) -> ActionRow:
     ]
     link = tr("{bandwidth:,.0f} MB/s", bandwidth=float(one["bandwidth"]) / 1000000.0) if one.get("bandwidth") else ""
     use = tr("used by {model}", model=model) if model else tr("used by another program") if one.get("is_busy") else ""
-    line = "  ·  ".join(part for part in (*devices, link, use) if part)
+    line = dotted(*devices, link, use)
     address = str(one["address"])
     return ActionRow(address, address, line, (tr("Try again"), tr("Remove")), problem=str(one.get("problem") or ""))
 
@@ -236,7 +236,7 @@ def _remote_row(one: dict[str, Any], *, is_tried: bool = False) -> ActionRow:
     if is_tried:
         return ActionRow(str(one["name"]), str(one["name"]), TRYING)
     models = one.get("models") or ()
-    line = f"{one.get('url')}  ·  {tr('1 model') if len(models) == 1 else tr('{n:,} models', n=len(models))}"
+    line = dotted(str(one.get("url")), tr("1 model") if len(models) == 1 else tr("{n:,} models", n=len(models)))
     return ActionRow(
         str(one["name"]), str(one["name"]), line, (tr("Try again"), tr("Remove")), problem=str(one.get("problem") or "")
     )

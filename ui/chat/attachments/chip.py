@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton
 
 from models.formatting.figures import size as bytes_in_words
 from ui.client.attachments import FOUND, Attachment, SentParts, spans
-from ui.language import tr
+from ui.language import dotted, tr
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import fill
@@ -29,7 +29,7 @@ def facts(attachment: Attachment) -> str:
         words[-1] = tr("passages that fit")
     elif attachment.sent is not None:
         words.append(short(spans(attachment.sent_labels), NAME))
-    return "  ·  ".join(words)
+    return dotted(*words)
 
 
 def short(text: str, length: int) -> str:
