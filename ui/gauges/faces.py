@@ -76,9 +76,8 @@ def bandwidth(snapshot: Snapshot) -> GaugeFace:
 def bound(snapshot: Snapshot) -> GaugeFace:
     """What sets the speed."""
     order = list(LIMITS)
-    # What the processor's cache holds is read as fast as it can compute.
-    is_small = snapshot.is_in_cache and snapshot.bound in (Bottleneck.BANDWIDTH, Bottleneck.UNKNOWN)
-    found = Bottleneck.COMPUTE if is_small else snapshot.bound
+    found = snapshot.bound
+    is_small = snapshot.is_in_cache and found is Bottleneck.COMPUTE
     why = AT_REST if snapshot.is_idle else IN_CACHE if is_small else _WHY[found]
     hint = tr("What sets the speed: memory, computing or work between steps.\n{WHY}\nClick for more.", WHY=why)
     if snapshot.is_idle or found not in order:

@@ -1294,6 +1294,16 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Limited by computing: arithmetic took most of each step.</source>
+      <translation>Begrenzt vom Rechnen: Es brauchte die meiste Zeit jedes Schritts.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Limited by work between steps: neither memory nor computing took most of the time.</source>
+      <translation>Begrenzt von Arbeit zwischen Schritten: Weder der Speicher noch das Rechnen brauchten die meiste Zeit.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Memory gave {peak_share:.0%} of what it can: computing and the work between steps took the rest of the time.</source>
       <translation>Der Speicher gab {peak_share:.0%} von dem, was er kann: Das Rechnen und die Arbeit zwischen den Schritten brauchten die übrige Zeit.</translation>
     </message>
@@ -1351,6 +1361,26 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Drafts were right often enough that each step wrote {each:.1f} tokens, and the model checked them all.</source>
       <translation>Die Entwürfe stimmten oft genug, dass jeder Schritt {each:.1f} Token schrieb, und das Modell hat sie alle geprüft.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
+      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts did not make it faster.</source>
+      <translation>Entwürfe machten es nicht schneller.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Each token was computed in a step of its own.</source>
+      <translation>Jedes Token wurde in einem eigenen Schritt berechnet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>What limited it is not known.</source>
+      <translation>Was es begrenzte, ist nicht bekannt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1446,26 +1476,6 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Total</source>
       <translation>Gesamt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
-      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Drafts did not make it faster.</source>
-      <translation>Entwürfe machten es nicht schneller.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Each token was computed in a step of its own.</source>
-      <translation>Jedes Token wurde in einem eigenen Schritt berechnet.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Memory was no limit here, or was not measured yet.</source>
-      <translation>Der Speicher war hier keine Grenze oder wurde noch nicht gemessen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1901,6 +1911,16 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
+      <source>with drafts</source>
+      <translation>mit Entwürfen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>plain</source>
+      <translation>ohne Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
       <source>In turns</source>
       <translation>Nacheinander</translation>
     </message>
@@ -1933,16 +1953,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/race.py" />
       <source>The picture cannot be saved as {path}: choose another folder.</source>
       <translation>Das Bild lässt sich nicht als {path} speichern: Wähle einen anderen Ordner.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/race.py" />
-      <source>with drafts</source>
-      <translation>mit Entwürfen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/race.py" />
-      <source>plain</source>
-      <translation>ohne Entwürfe</translation>
     </message>
     <message>
       <location filename="../../ui/chat/server_notice.py" />
@@ -3968,6 +3978,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
+      <source>drafted nothing</source>
+      <translation>machte keine Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
       <source>{measured:.2f}× measured</source>
       <translation>{measured:.2f}× gemessen</translation>
     </message>
@@ -5590,16 +5605,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
-      <source>Its models leave the list, and its key is forgotten. Nothing changes on that server.</source>
-      <translation>Seine Modelle verschwinden aus der Liste, und sein Schlüssel wird vergessen. Auf dem Server selbst ändert sich nichts.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>Its token is forgotten. Nothing changes on that machine.</source>
-      <translation>Sein Token wird vergessen. Auf dem Rechner selbst ändert sich nichts.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
       <source>1 model</source>
       <translation>1 Modell</translation>
     </message>
@@ -5607,6 +5612,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/server/machines_view.py" />
       <source>{n:,} models</source>
       <translation>{n:,} Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Its models leave the list, and its key is forgotten. Nothing changes on that server.</source>
+      <translation>Seine Modelle verschwinden aus der Liste, und sein Schlüssel wird vergessen. Auf dem Server selbst ändert sich nichts.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Its token is forgotten. Nothing changes on that machine.</source>
+      <translation>Sein Token wird vergessen. Auf dem Rechner selbst ändert sich nichts.</translation>
     </message>
     <message>
       <location filename="../../ui/server/server_page.py" />
@@ -7275,6 +7290,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/pairs.py" />
+      <source>{name} drafted nothing: by what drafting costs here and how often it is right, plain decoding was expected to be faster at each step. A smaller draft may help. Without one nothing is lost.</source>
+      <translation>{name} machte keine Entwürfe: Nach dem, was Entwürfe hier kosten und wie oft sie stimmen, war bei jedem Schritt zu erwarten, dass es ohne Entwürfe schneller geht. Ein kleineres Entwurfsmodell hilft vielleicht. Ohne eines geht nichts verloren.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/pairs.py" />
       <source>A pair is being tested already. Wait for it, or stop it.</source>
       <translation>Es wird schon ein Paar getestet. Warte darauf, oder halte es an.</translation>
     </message>
@@ -7395,8 +7415,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/decision.py" />
+      <source>it drafted nothing when it was tested here</source>
+      <translation>es machte keine Entwürfe, als es hier getestet wurde</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
       <source>{gain:.2f}× measured here</source>
       <translation>{gain:.2f}× hier gemessen</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>None drafts: {name} is the best and drafted nothing when it was tested here.</source>
+      <translation>Keines macht Entwürfe: Das beste ist {name}, und es machte keine, als es hier getestet wurde.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/decision.py" />

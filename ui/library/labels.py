@@ -159,6 +159,8 @@ def _measured(found: MeasuredSpeed | None) -> str:
 
 def partner_gain(partner: PartnerRow) -> str:
     """Return what a partner gains: what was measured here, else what is expected; "" where neither is known."""
+    if partner.drafted_nothing:
+        return tr("drafted nothing")
     if partner.measured is not None:
         return tr("{measured:.2f}× measured", measured=partner.measured)
     return tr("{predicted:.2f}× expected", predicted=partner.predicted) if partner.predicted else ""
