@@ -75,6 +75,7 @@ class RepositoryPane(QWidget):
         self.download = QPushButton(tr("Download"))
         self.download.setProperty("kind", "primary")
         self.download.clicked.connect(self._on_download)
+        self.list.confirmed.connect(self.download.click)
         self.state = StatePane()
         self.stack = QStackedWidget()
         self.setFocusProxy(self.list)

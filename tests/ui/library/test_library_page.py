@@ -446,6 +446,22 @@ def test_a_repository_is_judged_downloaded_and_used(
     qtbot.waitUntil(lambda: page.downloads.rows == {})
 
 
+def test_enter_in_the_quantisations_does_what_the_button_would(qtbot, page: LibraryPage, hub: HubServer) -> None:
+    opened(qtbot, page)
+    pane = page.finder.pane
+    qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf")
+    hub.fault("fox-Q8_0.gguf", Fault(times=1, stall_after=1_000))
+    qtbot.mouseClick(pane.list.viewport(), Qt.MouseButton.LeftButton, pos=pane.list.viewport().rect().center())
+    assert not page.downloads.rows, "a click chooses"
+    pane.list.choose("fox-Q8_0.gguf")
+    pane.list.setFocus()
+    qtbot.keyClick(pane.list, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: pane.download.text() == "Show in downloads")
+    qtbot.keyClick(pane.list, Qt.Key.Key_Return)
+    assert page.downloads.isVisible()
+    assert len(page.downloads.rows) == 1
+
+
 def test_what_has_arrived_is_used_with_the_button_that_fetched_it(
     qtbot, page: LibraryPage, models_folder: Path
 ) -> None:
