@@ -59,6 +59,7 @@ class TestFaces:
         assert words(faces.drafts(WORKING)) == "78% drafts · 1.7×"
         assert "token 2: 73% of 30" in faces.drafts(WORKING).hint
         assert words(faces.requests(WORKING, 4)) == "3 active · 2 wait"
+        assert words(faces.requests(replace(WORKING, n_waiting=1), 4)) == "3 active · 1 waits"
         assert faces.requests(WORKING, 4).lit == (0, 1, 2)
         assert faces.requests(WORKING, 64).share == pytest.approx(3 / 64), "many places are one line"
         reading = replace(WORKING, decode_rate=0.0, prefill_rate=1_733.0)

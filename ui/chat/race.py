@@ -29,10 +29,11 @@ from models.formatting.figures import rate
 from ui.chat.conversation import TokenRate
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
-from ui.chat.messages.receipts import receipt_facts, tokens_of
+from ui.chat.messages.receipts import receipt_facts
 from ui.client.api import Api
 from ui.client.chat_records import Timings
 from ui.client.reply_stream import ReplyEnd, ReplyStream
+from ui.client.speeds import tokens_of
 from ui.language import dotted, tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space

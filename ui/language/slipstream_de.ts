@@ -35,18 +35,13 @@
     </message>
     <message>
       <location filename="../../ui/chat/attachments/chip.py" />
-      <source>about </source>
-      <translation>etwa </translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/attachments/chip.py" />
-      <source>{about}{tokens:,} tokens</source>
-      <translation>{about}{tokens:,} Token</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/attachments/chip.py" />
       <source>Remove {name}</source>
       <translation>{name} entfernen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>about {tokens}</source>
+      <translation>etwa {tokens}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/chip.py" />
@@ -125,11 +120,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/attachments/pages_dialog.py" />
-      <source>{n_chosen} of {n_parts}  ·  about {n_tokens:,} tokens</source>
-      <translation>{n_chosen} von {n_parts}  ·  etwa {n_tokens:,} Token</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/attachments/pages_dialog.py" />
       <source>Use these</source>
       <translation>Diese nehmen</translation>
     </message>
@@ -142,6 +132,11 @@
       <location filename="../../ui/chat/attachments/pages_dialog.py" />
       <source>Write numbers from 1 to {n_parts}, as 1-3, 7.</source>
       <translation>Schreibe Nummern von 1 bis {n_parts}, etwa 1-3, 7.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/pages_dialog.py" />
+      <source>{n_chosen} of {n_parts}</source>
+      <translation>{n_chosen} von {n_parts}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
@@ -197,6 +192,11 @@
       <location filename="../../ui/chat/attachments/read_file.py" />
       <source>{name} is neither text nor a PDF, a docx or an image: a model could not read it.</source>
       <translation>{name} ist weder Text noch PDF, docx oder Bild: Ein Modell könnte es nicht lesen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>line {first}</source>
+      <translation>Zeile {first}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
@@ -674,8 +674,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
-      <source>Exporting…  {at:,} of {n_all:,} chats</source>
-      <translation>Wird exportiert…  {at:,} von {n_all:,} Chats</translation>
+      <source>Exporting…  {at:,} of {n_all:,}</source>
+      <translation>Wird exportiert…  {at:,} von {n_all:,}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
@@ -1114,6 +1114,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/markdown/markdown_view.py" />
+      <source>{language}, 1 line of code</source>
+      <translation>{language}, Programmtext, eine Zeile</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/markdown/markdown_view.py" />
       <source>{language}, {n} lines of code</source>
       <translation>{language}, Programmtext, Zeilen: {n}</translation>
     </message>
@@ -1414,13 +1419,18 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Deep: {drafts_used} drafts</source>
-      <translation>Gründlich: {drafts_used} Entwürfe</translation>
+      <source>Deep: answered directly</source>
+      <translation>Gründlich: direkt beantwortet</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Deep: answered directly</source>
-      <translation>Gründlich: direkt beantwortet</translation>
+      <source>Deep: 1 draft</source>
+      <translation>Gründlich: 1 Entwurf</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Deep: {drafts_used} drafts</source>
+      <translation>Gründlich: {drafts_used} Entwürfe</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1434,6 +1444,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{accepted_tokens} of 1 draft accepted</source>
+      <translation>{accepted_tokens} von 1 Entwurf angenommen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
       <source>not known yet: too few plain steps were seen</source>
       <translation>noch nicht bekannt: zu wenige einfache Schritte gesehen</translation>
     </message>
@@ -1441,16 +1456,6 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>, {peak_share:.0%} of the peak</source>
       <translation>, {peak_share:.0%} des Höchstwerts</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>1 token</source>
-      <translation>1 Token</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>{number} tokens</source>
-      <translation>{number} Token</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -2825,6 +2830,16 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
+      <source>1 token</source>
+      <translation>1 Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>{number} tokens</source>
+      <translation>{number} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
       <source>Answered directly: {reason}</source>
       <translation>Direkt beantwortet: {reason}</translation>
     </message>
@@ -2835,8 +2850,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
-      <source>{tokens} tokens of thought</source>
-      <translation>{tokens} Token Gedanken</translation>
+      <source>{tokens} of thought</source>
+      <translation>{tokens} Gedanken</translation>
     </message>
     <message>
       <location filename="../../ui/commands/command_palette.py" />
@@ -2986,10 +3001,10 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
-      <source>{n_active} of {n_slots} places for requests are taken, {n_waiting} requests wait.
-{n_cells_used:,} of {n_cells:,} cells of the cache hold tokens.</source>
-      <translation>{n_active} von {n_slots} Plätzen für Anfragen sind belegt, {n_waiting} Anfragen warten.
-{n_cells_used:,} von {n_cells:,} Zellen des Caches enthalten Token.</translation>
+      <source>Places for requests taken: {n_active} of {n_slots}. Requests that wait: {n_waiting}.
+Cells of the cache that hold tokens: {n_cells_used:,} of {n_cells:,}.</source>
+      <translation>Belegte Plätze für Anfragen: {n_active} von {n_slots}. Wartende Anfragen: {n_waiting}.
+Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -3055,6 +3070,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/gauges/faces.py" />
       <source>active</source>
       <translation>aktiv</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>active · 1 waits</source>
+      <translation>aktiv · 1 wartet</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -3553,16 +3573,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
-      <source>{downloads} downloads</source>
-      <translation>{downloads} Downloads</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/find_view.py" />
-      <source>{likes} likes</source>
-      <translation>{likes} Likes</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/find_view.py" />
       <source>Search the Hugging Face Hub</source>
       <translation>Hugging Face Hub durchsuchen</translation>
     </message>
@@ -3625,6 +3635,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/find_view.py" />
       <source>Order: {words}</source>
       <translation>Reihenfolge: {words}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>1 like</source>
+      <translation>1 Like</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>{likes} likes</source>
+      <translation>{likes} Likes</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
@@ -3975,6 +3995,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/labels.py" />
       <source>, {plain_rate} without drafts</source>
       <translation>, {plain_rate} ohne Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>1 download</source>
+      <translation>1 Download</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{downloads} downloads</source>
+      <translation>{downloads} Downloads</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -4503,6 +4533,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
+      <source>{n_refused} more cannot either.</source>
+      <translation>{n_refused} weitere können es auch nicht.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
       <source>Who drafts: {now}</source>
       <translation>Wer Entwürfe macht: {now}</translation>
     </message>
@@ -4538,11 +4573,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
-      <source>{n_refused} more cannot either.</source>
-      <translation>{n_refused} weitere können es auch nicht.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/partners_card.py" />
       <source>None</source>
       <translation>Keines</translation>
     </message>
@@ -4555,6 +4585,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/partners_card.py" />
       <source>Stop the test</source>
       <translation>Den Test anhalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>1 more cannot either.</source>
+      <translation>Ein weiteres kann es auch nicht.</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
@@ -4725,6 +4760,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/repository_pane.py" />
       <source>{missing} of its files are missing</source>
       <translation>{missing} der Dateien fehlen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>1 of its files is missing</source>
+      <translation>1 der Dateien fehlt</translation>
     </message>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
@@ -5083,13 +5123,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>{n_prompt:,} tokens of prompt</source>
-      <translation>{n_prompt:,} Token Prompt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/activity_view.py" />
-      <source>{n_generated:,} tokens</source>
-      <translation>{n_generated:,} Token</translation>
+      <source>{tokens} of prompt</source>
+      <translation>{tokens} Prompt</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
@@ -5855,6 +5890,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/folder_section.py" />
+      <source> {n_left} files could not be deleted in the old folder.</source>
+      <translation> {n_left} Dateien ließen sich im alten Ordner nicht löschen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
       <source>Checking the copies in</source>
       <translation>Prüft die Kopien in</translation>
     </message>
@@ -5895,8 +5935,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/folder_section.py" />
-      <source> {n_left} files could not be deleted in the old folder.</source>
-      <translation> {n_left} Dateien ließen sich im alten Ordner nicht löschen.</translation>
+      <source> 1 file could not be deleted in the old folder.</source>
+      <translation> Eine Datei ließ sich im alten Ordner nicht löschen.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/folder_section.py" />
@@ -6275,6 +6315,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
+      <source>{n_waiting} wait for a place.</source>
+      <translation>{n_waiting} warten auf einen Platz.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
       <source>Drafting is on: {share}.</source>
       <translation>Vorausraten ist an: {share}.</translation>
     </message>
@@ -6300,8 +6345,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>{n_waiting} wait for a place.</source>
-      <translation>{n_waiting} warten auf einen Platz.</translation>
+      <source>1 waits for a place.</source>
+      <translation>1 wartet auf einen Platz.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
@@ -8657,6 +8702,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/request.py" />
       <source>A prompt takes at most {most} images, not {n}.</source>
       <translation>In einen Prompt passen höchstens {most} Bilder, nicht {n}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/catalog.py" />
+      <source>A link leads out of this folder and is not followed. Import the folder it leads to.</source>
+      <translation>Eine Verknüpfung führt aus diesem Ordner hinaus, ihr wird nicht gefolgt. Importiere den Ordner, zu dem sie führt.</translation>
     </message>
     <message>
       <location filename="../../models/catalog/catalog.py" />

@@ -157,6 +157,11 @@ def _measured(found: MeasuredSpeed | None) -> str:
     )
 
 
+def downloads_of(number: int) -> str:
+    """Return how often a repository was downloaded, in words."""
+    return tr("1 download") if number == 1 else tr("{downloads} downloads", downloads=count(number))
+
+
 def partner_gain(partner: PartnerRow) -> str:
     """Return what a partner gains: what was measured here, else what is expected; "" where neither is known."""
     if partner.drafted_nothing:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton
 from models.formatting.figures import duration, rate, size
 from ui.client.api import Api
 from ui.client.server_watch import ModelChoice, ServerWatch
-from ui.client.speeds import CHOICE_OF, speed_of
+from ui.client.speeds import CHOICE_OF, speed_of, tokens_of
 from ui.language import dotted, tr
 from ui.theme.colours import Dressed
 from ui.theme.layouts import STRETCH, fill
@@ -149,8 +149,8 @@ def _amount(one: dict[str, Any]) -> str:
     if n_inputs is not None:
         return tr("{n_inputs:,} texts", n_inputs=n_inputs) if n_inputs != 1 else tr("1 text")
     if not n_generated:
-        return tr("{n_prompt:,} tokens of prompt", n_prompt=one.get("n_prompt") or 0)
-    return tr("{n_generated:,} tokens", n_generated=n_generated) if n_generated != 1 else tr("1 token")
+        return tr("{tokens} of prompt", tokens=tokens_of(one.get("n_prompt") or 0))
+    return tokens_of(n_generated)
 
 
 def _request_row(one: dict[str, Any]) -> ActionRow:

@@ -48,6 +48,7 @@ def test_what_drafts_brought_is_said_once_it_is_known_and_can_be() -> None:
     known, unknown = (Timings.from_object({**drafted, "speedup": speedup}) for speedup in (1.71, None))
     assert receipt(ended(timings=known)).startswith("1.7× plain  ·  62 of 80 drafts accepted"), "they are left out last"
     assert receipt(ended(timings=unknown)).startswith("62 of 80 drafts accepted")
+    assert receipt(ended(timings=Timings(drafted_tokens=1, accepted_tokens=1))).startswith("1 of 1 draft accepted")
     assert known is not None
     assert unknown is not None
     assert dict(receipt_facts(known))["Speed-up"] == "1.71× plain, measured"

@@ -8,7 +8,7 @@ from core.values.engine_options import DEFAULT_KV_TYPE
 from core.values.messages import Bottleneck
 from models.formatting.figures import count, milliseconds, speed
 from ui.client.chat_records import EDITED, Message, Status, Timings
-from ui.client.speeds import CHOICE_OF, STAGES, DeepReceipt, Speed
+from ui.client.speeds import CHOICE_OF, STAGES, DeepReceipt, Speed, tokens_of
 from ui.language import dotted, of_data, tr
 
 # What the server says of these to clients that send requests holds for the moment, or is what the card's buttons do.
@@ -201,9 +201,10 @@ _SPEEDS = {speed: CHOICE_OF[speed].name for speed in (Speed.FAST, Speed.BATCH)}
 def _deep(deep: DeepReceipt | None) -> str:
     if deep is None:
         return ""
-    return (
-        tr("Deep: {drafts_used} drafts", drafts_used=deep.drafts_used) if deep.stages else tr("Deep: answered directly")
-    )
+    if not deep.stages:
+        return tr("Deep: answered directly")
+    n = deep.drafts_used
+    return tr("Deep: 1 draft") if n == 1 else tr("Deep: {drafts_used} drafts", drafts_used=n)
 
 
 def _ending(message: Message) -> str:
@@ -223,6 +224,8 @@ def _gain(timings: Timings) -> str:
 def _drafts(timings: Timings) -> str:
     if not timings.drafted_tokens:
         return ""
+    if timings.drafted_tokens == 1:
+        return tr("{accepted_tokens} of 1 draft accepted", accepted_tokens=timings.accepted_tokens)
     return tr(
         "{accepted_tokens} of {drafted_tokens} drafts accepted",
         accepted_tokens=count(timings.accepted_tokens),
@@ -238,11 +241,6 @@ def _against_plain(speedup: float | None) -> str:
 
 def _peak(timings: Timings) -> str:
     return tr(", {peak_share:.0%} of the peak", peak_share=timings.peak_share) if timings.peak_share else ""
-
-
-def tokens_of(number: int) -> str:
-    """Return a count of tokens in words."""
-    return tr("1 token") if number == 1 else tr("{number} tokens", number=count(number))
 
 
 def _prompt(timings: Timings) -> str:
