@@ -433,6 +433,10 @@ class _Lane(QWidget):
     def show_end(self, timings: Timings | None) -> None:
         self.view.finish()
         self.speed = timings.decode_per_second if timings is not None else 0.0
+        if timings is not None:
+            # On a busy machine much of it may have come to the window at one moment.
+            began, ended = self.wrote
+            self.wrote = min(began, ended - timings.decode_ms / 1_000), ended
         self.most_gain = most_gain(timings) if timings is not None else 1.0
         self.figure.setText(f"{rate(self.speed)} tok/s" if self.speed > 0 else "–")
         self.details.setText(_details(timings) if timings is not None else "")
