@@ -72,6 +72,8 @@ class MachineForm(QWidget):
         self.problem.say(sentence)
 
     def _on_add(self) -> None:
+        if not self.add.isEnabled():
+            return  # Enter, while it is tried
         entered = {name: field.text().strip() for name, field in self.fields.items()}
         if not all(entered[name] for name in entered if name not in self._optional):
             self.say(self._needs)
@@ -80,12 +82,13 @@ class MachineForm(QWidget):
         self.add.setEnabled(False)
         self.add.setText(TRYING)
         body = {name: text or None for name, text in entered.items()}
-        self._api.ask("POST", self._path, body, self._on_added, self._on_answer)
+        self._api.ask("POST", self._path, body, lambda found: self._on_added(entered), self._on_answer)
 
-    def _on_added(self, found: dict[str, Any]) -> None:
+    def _on_added(self, entered: dict[str, str]) -> None:
         self._on_answer()
-        for field in self.fields.values():
-            field.clear()
+        for name, field in self.fields.items():
+            if field.text().strip() == entered[name]:  # else the next one is being typed
+                field.clear()
         self.added.emit()
 
     def _on_answer(self, refusal: str = "") -> None:

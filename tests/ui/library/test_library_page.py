@@ -413,6 +413,9 @@ def test_a_repository_is_judged_downloaded_and_used(
     remember_probe(models_folder.parents[1] / "cache")
     opened(qtbot, page)
     pane = page.finder.pane
+    (found,) = [row for row in page.finder.list.rows.rows if row.key == REPO]
+    for line in (pane.line.text(), found.line):
+        assert "1 download" in line.split("  ·  ")
     assert [(row.title, row.right) for row in pane.list.rows.rows] == [
         ("Q4_K_M", "500 KB"), ("Q8_0", "1.8 MB"), ("mmproj-F16", "9 KB"),
     ]  # fmt: skip
@@ -545,7 +548,10 @@ def test_a_gated_repository_has_the_usual_model_chosen_and_leads_to_the_settings
     assert not pane.recommendation.isVisible()
     page.settings_button.click()
     (dialog,) = page.window().findChildren(HubDialog)
+    qtbot.keyClicks(dialog.proxy, "http://p")
     qtbot.waitUntil(lambda: dialog.address.text() == hub.address)
+    assert dialog.proxy.text() == "http://p", "what is typed before it is known what was set stays"
+    dialog.proxy.clear()
     dialog.token.setText("hf_bad")
     dialog.log_in.click()
     qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text())
