@@ -156,7 +156,10 @@ def _system(report: DoctorReport) -> Iterator[TextRow]:
     system = report.system
     yield "Slipstream", f"{system.slipstream} on Python {system.python}, Qt {system.qt or 'not installed'}"
     yield "system", system.os
-    yield "processor", f"{system.cpu}, {system.n_cores} cores, {system.n_threads} threads"
+    cores, threads = (
+        f"{n} {what}{'' if n == 1 else 's'}" for n, what in ((system.n_cores, "core"), (system.n_threads, "thread"))
+    )
+    yield "processor", f"{system.cpu}, {cores}, {threads}"
     yield "memory", f"{size(system.ram_free)} free of {size(system.ram_total)}"
     yield "display", system.display or "none (chat and serve work without)"
 

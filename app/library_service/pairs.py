@@ -162,6 +162,13 @@ def _told(trial: PartnerTrial) -> str:
     measured = trial.measured
     if measured is None:
         return Sentence("{name} was not measured. {problem}", name=trial.partner.name, problem=trial.problem)
+    if measured.acceptance is None:
+        nothing = Sentence(
+            "{name} drafted nothing: by what drafting costs here and how often it is right, plain decoding was "
+            "expected to be faster at each step. A smaller draft may help. Without one nothing is lost.",
+            name=trial.partner.name,
+        )
+        return joined((nothing, DISTURBED if trial.was_disturbed else ""))
     told = Sentence(
         "{name}: {gain:.2f}×, {drafted:rate} tokens/s instead of {plain:rate}.",
         name=trial.partner.name,
@@ -169,8 +176,8 @@ def _told(trial: PartnerTrial) -> str:
         drafted=measured.drafted_rate,
         plain=measured.plain_rate,
     )
-    accepted = Sentence("{share:.0%} of its tokens were accepted.", share=measured.acceptance or 0.0)
-    return joined((told, accepted if measured.acceptance is not None else "", DISTURBED if trial.was_disturbed else ""))
+    accepted = Sentence("{share:.0%} of its tokens were accepted.", share=measured.acceptance)
+    return joined((told, accepted, DISTURBED if trial.was_disturbed else ""))
 
 
 def _partners(name: str, found: Pairing) -> Partners:
@@ -203,6 +210,7 @@ def _partner(partner: Partner) -> PartnerRow:
         _expected(partner),
         partner.measured.gain if partner.measured is not None else None,
         partner.problem,
+        drafted_nothing=partner.drafted_nothing,
     )
 
 

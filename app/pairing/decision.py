@@ -100,6 +100,8 @@ def _other(used: Partner | None, otherwise: Decision) -> str:
 
 def gain_words(partner: Partner) -> str:
     """Return the gain in words: "1.8× measured here", "1.3× expected"."""
+    if partner.drafted_nothing:
+        return Sentence("it drafted nothing when it was tested here")
     if partner.measured is not None:
         return Sentence("{gain:.2f}× measured here", gain=partner.gain)
     return Sentence("{gain:.2f}× expected", gain=partner.gain)
@@ -110,6 +112,11 @@ def _best(partners: Sequence[Partner]) -> Decision:
     if best is not None:
         return Decision(best, Sentence("{name} drafts: {gain}.", name=best.name, gain=gain_words(best)))
     usable = next((partner for partner in partners if partner.is_usable), None)
+    if usable is not None and usable.drafted_nothing:
+        nothing = Sentence(
+            "None drafts: {name} is the best and drafted nothing when it was tested here.", name=usable.name
+        )
+        return Decision(None, joined((nothing, LOOKUPS)))
     if usable is not None:
         none = Sentence(
             "None drafts, since none is worth its memory: {name} is the best with {gain}.",

@@ -75,6 +75,7 @@ class RequestFinisher:
             seed=sequence.sampler.seed,
             bytes_per_token=account.bytes_per_token,
             peak_share=None if meter.is_in_cache else meter.share_of_peak(account.bytes_per_second),
+            limited_by=meter.limit_of(account),
             speedup=account.speedup if sequence.n_drafted else 1.0,
             plain_seconds=None if meter.is_disturbed else account.plain_seconds,
             cache_miss=sequence.cache_miss,

@@ -68,7 +68,10 @@ class StepReading:
             account.spent += self.seconds
         account.n_bytes += self.n_bytes / max(self.n_sequences, 1)
         if not self.n_prefill:
+            account.n_whole += 1
             account.all_bytes += self.n_bytes
+            account.all_rows += self.n_rows
+            account.all_kv += self.kv
             account.seconds += self.seconds
 
 
@@ -192,6 +195,13 @@ class Meter:
             return None
         return min(bytes_per_second / self.peak, 1.0)
 
+    def limit_of(self, account: RequestCost) -> Bottleneck:
+        """Name what took most of the time of the steps in which a request decoded."""
+        if not account.n_whole:
+            return Bottleneck.UNKNOWN
+        rows, kv = round(account.all_rows / account.n_whole), account.all_kv // account.n_whole
+        return self._limit(self._computing(rows, kv), account.bytes_per_second)
+
     def _bytes_per_second(self, steps: list[StepReading]) -> float:
         """Return the rate of the steps that only decode, of all where there are none: reading prompts is computing."""
         decoding = [step for step in steps if not step.n_prefill] or steps
@@ -199,24 +209,32 @@ class Meter:
         return sum(step.n_bytes for step in decoding) / seconds if seconds > 0 else 0.0
 
     def _bound(self, steps: list[StepReading], rate: float) -> Bottleneck:
-        """Name what took most of the time.
-
-        All rows of a step share the reading of weights. So if twice the rows take much longer, computing takes the
-        time. Rows of a prompt also share the reading of its cached tokens.
-        """
+        """Name what took most of the time. Rows of a prompt share the reading of its cached tokens."""
         seconds = sum(step.ended - step.began for step in steps)
         if seconds <= 0:
             return Bottleneck.UNKNOWN
         computing = 0.0
         for step in steps:
-            rows, taken = step.n_rows, step.ended - step.began
-            share = self._cost.extra(rows, rows) / max(self._cost.time(rows, 0 if step.n_prefill else step.kv), 1e-9)
-            computing += min(share, 1.0) * min(step.seconds, taken)
-        if computing / seconds >= _LIMITING:
+            share = self._computing(step.n_rows, 0 if step.n_prefill else step.kv)
+            computing += share * min(step.seconds, step.ended - step.began)
+        return self._limit(computing / seconds, rate)
+
+    def _computing(self, n_rows: int, kv: int) -> float:
+        """Return the share of a step's time that computing takes.
+
+        All rows of a step share the reading of weights. So if twice the rows take much longer, computing takes the
+        time.
+        """
+        return min(self._cost.extra(n_rows, n_rows) / max(self._cost.time(n_rows, kv), 1e-9), 1.0)
+
+    def _limit(self, computing: float, bytes_per_second: float) -> Bottleneck:
+        if computing >= _LIMITING:
             return Bottleneck.COMPUTE
-        if self.peak is None:
-            return Bottleneck.UNKNOWN
-        return Bottleneck.BANDWIDTH if rate / self.peak >= _LIMITING else Bottleneck.OVERHEAD
+        if self.peak is not None and bytes_per_second / self.peak < _LIMITING:
+            return Bottleneck.OVERHEAD
+        if self.is_in_cache:
+            return Bottleneck.COMPUTE  # what the processor's cache holds is read as fast as it can compute
+        return Bottleneck.UNKNOWN if self.peak is None else Bottleneck.BANDWIDTH
 
 
 def _speedup(steps: list[StepReading]) -> float | None:

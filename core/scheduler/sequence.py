@@ -82,8 +82,8 @@ class RequestCost:
 
     ``n_compared`` of the ``n_tokens`` tokens came from ``n_steps`` steps for which the plain step time is known. These
     steps took ``spent`` seconds; plain decoding of the same tokens takes ``plain`` seconds. ``n_bytes`` is the
-    request's share of the bytes read. ``all_bytes`` and ``seconds`` are of whole steps, without those that also had
-    prefill.
+    request's share of the bytes read. ``all_bytes``, ``seconds``, ``all_rows`` and ``all_kv`` are of ``n_whole`` whole
+    steps: those without prefill.
     """
 
     n_tokens: int = 0
@@ -92,7 +92,10 @@ class RequestCost:
     plain: float = 0.0
     spent: float = 0.0
     n_bytes: float = 0.0
+    n_whole: int = 0
     all_bytes: float = 0.0
+    all_rows: int = 0
+    all_kv: int = 0
     seconds: float = 0.0
 
     @property

@@ -35,6 +35,15 @@ class CacheMiss:
     prompt: str
 
 
+class Bottleneck(StrEnum):
+    """The limit that sets the speed of the steps."""
+
+    BANDWIDTH = "bandwidth"  # reading weights and KV: more rows are nearly free
+    COMPUTE = "compute"  # arithmetic: time grows in proportion to the rows
+    OVERHEAD = "overhead"  # neither: kernel launches, and work between steps
+    UNKNOWN = "unknown"  # the peak of this device was not measured
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Counts in tokens, times in seconds on the engine's clock, measured from the moment the engine saw the request.
@@ -42,11 +51,12 @@ class Receipt:
     ``ttft`` is the time to the first token (0 where none came); ``prefill`` the time from the first prefill step to the
     first token; ``decode`` the time from the first token to the last. ``bytes_per_token`` is the bytes read for each
     decoded token (0 if unknown). ``peak_share`` is the read rate as a share of the measured bandwidth, including the
-    requests that ran at the same time. ``speedup`` compares with observed plain steps: 1 if nothing was drafted, None
-    if too few were seen. ``plain_seconds`` is the time per token without drafts, from the same steps; it is None also
-    while other programs use the cores. ``cache_miss`` is None if the prompt continues a cached one, or shares no
-    beginning with any. Of the tokens that draft models and heads proposed, ``n_judged`` could be compared with the
-    target's own, and ``n_right`` of them were equal. ``kv_type`` is the type of the KV cache.
+    requests that ran at the same time, and ``limited_by`` what took most of the time of each step. ``speedup`` compares
+    with observed plain steps: 1 if nothing was drafted, None if too few were seen. ``plain_seconds`` is the time per
+    token without drafts, from the same steps; it is None also while other programs use the cores. ``cache_miss`` is
+    None if the prompt continues a cached one, or shares no beginning with any. Of the tokens that draft models and
+    heads proposed, ``n_judged`` could be compared with the target's own, and ``n_right`` of them were equal.
+    ``kv_type`` is the type of the KV cache.
     """
 
     n_prompt: int = 0
@@ -64,6 +74,7 @@ class Receipt:
     seed: int | None = None
     bytes_per_token: float = 0.0
     peak_share: float | None = None
+    limited_by: Bottleneck = Bottleneck.UNKNOWN
     speedup: float | None = 1.0
     plain_seconds: float | None = None
     cache_miss: CacheMiss | None = None
@@ -78,15 +89,6 @@ class Receipt:
     def decode_rate(self) -> float:
         """Generated tokens per second after the first (OTPS)."""
         return (self.n_generated - 1) / self.decode if self.decode > 0 and self.n_generated > 1 else 0.0
-
-
-class Bottleneck(StrEnum):
-    """The limit that sets the speed of the steps."""
-
-    BANDWIDTH = "bandwidth"  # reading weights and KV: more rows are nearly free
-    COMPUTE = "compute"  # arithmetic: time grows in proportion to the rows
-    OVERHEAD = "overhead"  # neither: kernel launches, and work between steps
-    UNKNOWN = "unknown"  # the peak of this device was not measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,10 +229,12 @@ class _Scan:
             else:
                 n_outside += 1
         if n_outside:
-            sentence = Sentence(
+            one = Sentence("A link leads out of this folder and is not followed. Import the folder it leads to.")
+            several = Sentence(
                 "{n_outside} links lead out of this folder and are not followed. Import the folder they lead to.",
                 n_outside=n_outside,
             )
+            sentence = one if n_outside == 1 else several
             self.problems.append(FolderProblem(imported.path, sentence))
 
     def _look(self, folder: Path) -> tuple[list[Path], list[Path]]:

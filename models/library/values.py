@@ -122,6 +122,7 @@ class PartnerRow:
     """A draft model or head that could draft for a model; gains are speeds over plain decoding.
 
     ``n_bytes`` is its size on disk, ``memory`` its bytes of memory. ``problem`` says why it cannot draft.
+    ``drafted_nothing``: it was tested here and never drafted.
     """
 
     name: str
@@ -131,6 +132,7 @@ class PartnerRow:
     predicted: float | None
     measured: float | None
     problem: str | None
+    drafted_nothing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,11 @@ class Partner:
         """Whether it is usable and expected to make the model noticeably faster."""
         return self.problem is None and self.gain >= WORTH
 
+    @property
+    def drafted_nothing(self) -> bool:
+        """True where it was tested here and never drafted."""
+        return self.measured is not None and self.measured.acceptance is None
+
     def as_dict(self) -> dict[str, object]:
         """A JSON object."""
         prediction, measured = self.prediction, self.measured

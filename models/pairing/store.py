@@ -29,7 +29,8 @@ _HEADER_BYTES = 64 << 10
 class MeasuredGain:
     """Speed with a draft over plain decoding, measured on the machine ``machine``; rates in tokens per second.
 
-    ``forecast`` was the predicted gain, ``date`` the day of the measurement (YYYY-MM-DD).
+    ``acceptance`` is None where nothing was drafted: decoding plainly was expected to be faster. ``forecast`` was the
+    predicted gain, ``date`` the day of the measurement (YYYY-MM-DD).
     """
 
     target: str

@@ -175,6 +175,12 @@ def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, lib
     assert "A test chose ember-q8_0: 1.50× measured here." in out
     found = read(pair, "deep", "--test", "ember-q8_0")
     assert (found["used"], found["trials"][0]["gain"]) == ("ember-q8_0", 1.5)
+    monkeypatch.setattr(PairTest, "measure", lambda self, partner, progress: TrialResult(1.0, 10.0, 10.4, None))
+    out = pair("deep", "--test", "ember-q8_0")[1]
+    assert out.startswith("ember-q8_0 drafted nothing: ")
+    assert "1.0" not in out
+    assert re.search(r"ember-q8_0 .*drafted nothing", pair("deep")[1])
+    monkeypatch.setattr(PairTest, "measure", lambda self, partner, progress: TrialResult(1.5, 10.0, 15.0, 0.7))
     fake.n_active = 1
     enlist(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
     monkeypatch.setattr(pair_test, "LOOK_SECONDS", 0.01)

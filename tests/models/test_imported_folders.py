@@ -148,7 +148,7 @@ def test_links_that_lead_out_are_not_followed_and_told(tmp_path):
     catalog = Catalog([], starter=None, imported=[recognise(folder)])
     assert [entry.name for entry in catalog.entries()] == ["own"]
     (problem,) = catalog.folder_problems
-    assert "2 links lead out" in problem.sentence or "1 links lead out" in problem.sentence
+    assert problem.sentence.startswith(("2 links lead out", "A link leads out"))
 
 
 def test_nothing_is_changed_in_the_folder_and_times_do_not_matter(tmp_path):

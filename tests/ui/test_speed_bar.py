@@ -59,6 +59,7 @@ class TestFaces:
         assert words(faces.drafts(WORKING)) == "78% drafts · 1.7×"
         assert "token 2: 73% of 30" in faces.drafts(WORKING).hint
         assert words(faces.requests(WORKING, 4)) == "3 active · 2 wait"
+        assert words(faces.requests(replace(WORKING, n_waiting=1), 4)) == "3 active · 1 waits"
         assert faces.requests(WORKING, 4).lit == (0, 1, 2)
         assert faces.requests(WORKING, 64).share == pytest.approx(3 / 64), "many places are one line"
         reading = replace(WORKING, decode_rate=0.0, prefill_rate=1_733.0)
@@ -66,14 +67,14 @@ class TestFaces:
         assert faces.speed(reading, 76.8).share is None
 
     def test_what_is_not_known_is_not_claimed(self) -> None:
-        in_cache = replace(WORKING, is_in_cache=True)
+        in_cache = replace(WORKING, is_in_cache=True, bound=Bottleneck.COMPUTE)
         assert words(faces.bandwidth(in_cache)) == "12.9 GB/s in cache"
         assert words(faces.bound(in_cache)) == "limited by computing"
         assert "hardly matters" in faces.bound(in_cache).hint
-        unmeasured = replace(in_cache, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)
+        unmeasured = replace(in_cache, peak=None, peak_share=None)
         assert words(faces.bound(unmeasured)) == "limited by computing"
         assert "not been measured" not in faces.bound(unmeasured).hint
-        idle = faces.bound(replace(unmeasured, is_in_cache=False, is_idle=True))
+        idle = faces.bound(replace(unmeasured, is_in_cache=False, is_idle=True, bound=Bottleneck.UNKNOWN))
         assert words(idle) == "– limit"
         assert "Nothing runs" in idle.hint
         unknown = replace(WORKING, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)

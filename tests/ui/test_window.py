@@ -468,10 +468,12 @@ def test_what_was_not_sent_is_there_after_a_restart(qtbot, qapp, window: MainWin
     window.desk.new_chat()
     assert window.page.composer.text == ""
     window.page.composer.set_text("for a chat\nnot begun")
+    window.jobs.question.setPlainText("What is a fox, really?\nAnd why?")
     window.close()
     again = MainWindow(Api(), Appearance(qapp), tmp_path / "chats.db", tmp_path / "window.ini")
     qtbot.addWidget(again)
     qtbot.waitUntil(lambda: again.page.composer.text == "for a chat\nnot begun")
+    assert again.jobs.question.toPlainText() == "What is a fox, really?\nAnd why?"
     again.desk.open(first)
     qtbot.waitUntil(lambda: again.page.composer.text == "for the first chat")
     again.page.composer.set_text("")

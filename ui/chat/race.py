@@ -29,11 +29,12 @@ from models.formatting.figures import rate
 from ui.chat.conversation import TokenRate
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
-from ui.chat.messages.receipts import receipt_facts, tokens_of
+from ui.chat.messages.receipts import receipt_facts
 from ui.client.api import Api
 from ui.client.chat_records import Timings
 from ui.client.reply_stream import ReplyEnd, ReplyStream
-from ui.language import tr
+from ui.client.speeds import tokens_of
+from ui.language import dotted, tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.dialogs import Dialog, primary
@@ -80,7 +81,7 @@ class Racer:
     @property
     def name(self) -> str:
         """As it is shown."""
-        return f"{self.model}  ·  {tr('with drafts') if self.drafts else tr('plain')}"
+        return dotted(self.model, tr("with drafts") if self.drafts else tr("plain"))
 
 
 def racers(models: Sequence[str]) -> list[Racer]:
@@ -432,6 +433,10 @@ class _Lane(QWidget):
     def show_end(self, timings: Timings | None) -> None:
         self.view.finish()
         self.speed = timings.decode_per_second if timings is not None else 0.0
+        if timings is not None:
+            # On a busy machine much of it may have come to the window at one moment.
+            began, ended = self.wrote
+            self.wrote = min(began, ended - timings.decode_ms / 1_000), ended
         self.most_gain = most_gain(timings) if timings is not None else 1.0
         self.figure.setText(f"{rate(self.speed)} tok/s" if self.speed > 0 else "–")
         self.details.setText(_details(timings) if timings is not None else "")
@@ -445,4 +450,4 @@ def _details(timings: Timings) -> str:
     facts = dict(receipt_facts(timings))
     accepted = facts.get(tr("Drafts"))
     drafts = tr("drafts: {accepted}", accepted=accepted) if accepted else tr("no drafts")
-    return "  ·  ".join([tokens_of(timings.decode_tokens), drafts])
+    return dotted(tokens_of(timings.decode_tokens), drafts)

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 
+from core.values.messages import Bottleneck
 from models.formatting.json_values import fitting
 from ui.client.attachments import Attachment
 from ui.client.speeds import DeepReceipt, Speed
@@ -83,6 +84,7 @@ class Timings:
     accepted_tokens: int = 0
     bytes_per_token: float = 0.0
     peak_share: float | None = None
+    limited_by: Bottleneck = Bottleneck.UNKNOWN
     speedup: float | None = None
     seed: int | None = None
     kv_type: str = ""

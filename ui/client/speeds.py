@@ -75,10 +75,15 @@ def deep_progress(progress: DeepProgress, seconds: float) -> str:
         tr("{drafts_done} of {drafts} drafts done", drafts_done=progress.drafts_done, drafts=progress.drafts)
         if progress.stage == "drafting"
         else "",
-        tr("{tokens} tokens of thought", tokens=count(progress.tokens)) if progress.tokens else "",
+        tr("{tokens} of thought", tokens=tokens_of(progress.tokens)) if progress.tokens else "",
         tr("{seconds:.1f} s", seconds=seconds),
     ]
     return dotted(*parts)
+
+
+def tokens_of(number: int) -> str:
+    """Return a count of tokens in words."""
+    return tr("1 token") if number == 1 else tr("{number} tokens", number=count(number))
 
 
 def share_of(progress: DeepProgress) -> float:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from ui.commands.command import Command
-from ui.language import tr
+from ui.language import dotted, tr
 from ui.theme.tokens import Space
 from ui.widgets.dialogs import ReadingDialog
 from ui.widgets.page_layout import plain_label
@@ -50,7 +50,7 @@ class ShortcutsDialog(ReadingDialog):
             heading.setContentsMargins(0, Space.M if grid.count() else 0, 0, 0)
             grid.addWidget(heading, grid.rowCount(), 0, 1, 2)
             for name, keys in lines:
-                what, how = plain_label(name, ""), QLabel("  ·  ".join(_native(key) for key in keys))
+                what, how = plain_label(name, ""), QLabel(dotted(*map(_native, keys)))
                 how.setProperty("tone", "muted")
                 how.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
                 at = grid.rowCount()

@@ -76,9 +76,8 @@ def bandwidth(snapshot: Snapshot) -> GaugeFace:
 def bound(snapshot: Snapshot) -> GaugeFace:
     """What sets the speed."""
     order = list(LIMITS)
-    # What the processor's cache holds is read as fast as it can compute.
-    is_small = snapshot.is_in_cache and snapshot.bound in (Bottleneck.BANDWIDTH, Bottleneck.UNKNOWN)
-    found = Bottleneck.COMPUTE if is_small else snapshot.bound
+    found = snapshot.bound
+    is_small = snapshot.is_in_cache and found is Bottleneck.COMPUTE
     why = AT_REST if snapshot.is_idle else IN_CACHE if is_small else _WHY[found]
     hint = tr("What sets the speed: memory, computing or work between steps.\n{WHY}\nClick for more.", WHY=why)
     if snapshot.is_idle or found not in order:
@@ -107,15 +106,16 @@ def drafts(snapshot: Snapshot, is_last: bool = False) -> GaugeFace:
 def requests(snapshot: Snapshot, n_slots: int) -> GaugeFace:
     """Requests at work and in the queue."""
     hint = tr(
-        "{n_active} of {n_slots} places for requests are taken, {n_waiting} requests "
-        "wait.\n{n_cells_used:,} of {n_cells:,} cells of the cache hold tokens.",
+        "Places for requests taken: {n_active} of {n_slots}. Requests that wait: {n_waiting}.\n"
+        "Cells of the cache that hold tokens: {n_cells_used:,} of {n_cells:,}.",
         n_active=snapshot.n_active,
         n_slots=n_slots,
         n_waiting=snapshot.n_waiting,
         n_cells_used=snapshot.n_cells_used,
         n_cells=snapshot.n_cells,
     )
-    unit = tr("active · {n_waiting} wait", n_waiting=snapshot.n_waiting) if snapshot.n_waiting else tr("active")
+    waiting = tr("active · {n_waiting} wait", n_waiting=snapshot.n_waiting) if snapshot.n_waiting else tr("active")
+    unit = tr("active · 1 waits") if snapshot.n_waiting == 1 else waiting
     if n_slots > _MOST_SEGMENTS:
         return GaugeFace(str(snapshot.n_active), unit, snapshot.n_active / n_slots, hint=hint)
     return GaugeFace(str(snapshot.n_active), unit, n_segments=n_slots, lit=tuple(range(snapshot.n_active)), hint=hint)

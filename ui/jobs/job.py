@@ -10,7 +10,7 @@ from models.formatting.figures import duration
 from models.formatting.json_values import fitting
 from ui.client.problems import sentence_of
 from ui.client.speeds import STAGES, DeepProgress, deep_progress, share_of
-from ui.language import of_data, tr
+from ui.language import dotted, of_data, tr
 from ui.widgets.action_rows import ActionRow
 
 PAUSE, RESUME, CANCEL, REMOVE = tr("Pause"), tr("Resume"), tr("Cancel"), tr("Remove")
@@ -62,7 +62,7 @@ def job_row(job: dict[str, Any], time_left: str = "", problem: str = "") -> Acti
     return ActionRow(
         str(job["id"]),
         job_title(job),
-        "  ·  ".join(filter(None, said)),
+        dotted(*said),
         _actions(job, is_open, is_paused),
         share if is_open else None,
         is_calm=is_paused,

@@ -174,8 +174,8 @@ class JobsPage(Dressed, PageColumn):
         """Send a file to the server and run it."""
         self._refused.pop(path, None)
         try:
-            with path.open("rb") as file:
-                url = url_in(file.readline(_FIRST_BYTES))
+            # To open a pipe would wait for whoever writes into it.
+            url = None if path.is_fifo() else url_in(_first_line(path))
         except OSError as error:
             self._refuse(path, tr("{name} cannot be read: {strerror}.", name=path.name, strerror=system_reason(error)))
             return
@@ -461,6 +461,11 @@ class JobsPage(Dressed, PageColumn):
         if (row := self.rows.rows.get(key)) is not None:
             announce(row, row.problem.text())
             QTimer.singleShot(0, row, lambda: self.ensureWidgetVisible(row))  # where it is, the layout says later
+
+
+def _first_line(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.readline(_FIRST_BYTES)
 
 
 def _files_in(dragged: QMimeData) -> list[Path]:

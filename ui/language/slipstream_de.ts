@@ -35,18 +35,13 @@
     </message>
     <message>
       <location filename="../../ui/chat/attachments/chip.py" />
-      <source>about </source>
-      <translation>etwa </translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/attachments/chip.py" />
-      <source>{about}{tokens:,} tokens</source>
-      <translation>{about}{tokens:,} Token</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/attachments/chip.py" />
       <source>Remove {name}</source>
       <translation>{name} entfernen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>about {tokens}</source>
+      <translation>etwa {tokens}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/chip.py" />
@@ -125,11 +120,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/attachments/pages_dialog.py" />
-      <source>{n_chosen} of {n_parts}  ·  about {n_tokens:,} tokens</source>
-      <translation>{n_chosen} von {n_parts}  ·  etwa {n_tokens:,} Token</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/attachments/pages_dialog.py" />
       <source>Use these</source>
       <translation>Diese nehmen</translation>
     </message>
@@ -142,6 +132,11 @@
       <location filename="../../ui/chat/attachments/pages_dialog.py" />
       <source>Write numbers from 1 to {n_parts}, as 1-3, 7.</source>
       <translation>Schreibe Nummern von 1 bis {n_parts}, etwa 1-3, 7.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/pages_dialog.py" />
+      <source>{n_chosen} of {n_parts}</source>
+      <translation>{n_chosen} von {n_parts}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
@@ -197,6 +192,11 @@
       <location filename="../../ui/chat/attachments/read_file.py" />
       <source>{name} is neither text nor a PDF, a docx or an image: a model could not read it.</source>
       <translation>{name} ist weder Text noch PDF, docx oder Bild: Ein Modell könnte es nicht lesen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>line {first}</source>
+      <translation>Zeile {first}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
@@ -674,8 +674,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
-      <source>Exporting…  {at:,} of {n_all:,} chats</source>
-      <translation>Wird exportiert…  {at:,} von {n_all:,} Chats</translation>
+      <source>Exporting…  {at:,} of {n_all:,}</source>
+      <translation>Wird exportiert…  {at:,} von {n_all:,}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
@@ -1114,6 +1114,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/markdown/markdown_view.py" />
+      <source>{language}, 1 line of code</source>
+      <translation>{language}, Programmtext, eine Zeile</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/markdown/markdown_view.py" />
       <source>{language}, {n} lines of code</source>
       <translation>{language}, Programmtext, Zeilen: {n}</translation>
     </message>
@@ -1294,6 +1299,16 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Limited by computing: arithmetic took most of each step.</source>
+      <translation>Begrenzt vom Rechnen: Es brauchte die meiste Zeit jedes Schritts.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Limited by work between steps: neither memory nor computing took most of the time.</source>
+      <translation>Begrenzt von Arbeit zwischen Schritten: Weder der Speicher noch das Rechnen brauchten die meiste Zeit.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Memory gave {peak_share:.0%} of what it can: computing and the work between steps took the rest of the time.</source>
       <translation>Der Speicher gab {peak_share:.0%} von dem, was er kann: Das Rechnen und die Arbeit zwischen den Schritten brauchten die übrige Zeit.</translation>
     </message>
@@ -1354,6 +1369,26 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
+      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts did not make it faster.</source>
+      <translation>Entwürfe machten es nicht schneller.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Each token was computed in a step of its own.</source>
+      <translation>Jedes Token wurde in einem eigenen Schritt berechnet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>What limited it is not known.</source>
+      <translation>Was es begrenzte, ist nicht bekannt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.</source>
       <translation>Begrenzt vom Speichertempo: Jedes Token liest die Gewichte, mit {peak_share:.0%} des gemessenen Höchstwerts.</translation>
     </message>
@@ -1384,13 +1419,18 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Deep: {drafts_used} drafts</source>
-      <translation>Gründlich: {drafts_used} Entwürfe</translation>
+      <source>Deep: answered directly</source>
+      <translation>Gründlich: direkt beantwortet</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Deep: answered directly</source>
-      <translation>Gründlich: direkt beantwortet</translation>
+      <source>Deep: 1 draft</source>
+      <translation>Gründlich: 1 Entwurf</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Deep: {drafts_used} drafts</source>
+      <translation>Gründlich: {drafts_used} Entwürfe</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1404,6 +1444,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{accepted_tokens} of 1 draft accepted</source>
+      <translation>{accepted_tokens} von 1 Entwurf angenommen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
       <source>not known yet: too few plain steps were seen</source>
       <translation>noch nicht bekannt: zu wenige einfache Schritte gesehen</translation>
     </message>
@@ -1411,16 +1456,6 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>, {peak_share:.0%} of the peak</source>
       <translation>, {peak_share:.0%} des Höchstwerts</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>1 token</source>
-      <translation>1 Token</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>{number} tokens</source>
-      <translation>{number} Token</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1446,26 +1481,6 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Total</source>
       <translation>Gesamt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Drafts let each step write {each:.1f} tokens. What that gained is not known yet.</source>
-      <translation>Mit Entwürfen schrieb jeder Schritt {each:.1f} Token. Was das brachte, ist noch nicht bekannt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Drafts did not make it faster.</source>
-      <translation>Entwürfe machten es nicht schneller.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Each token was computed in a step of its own.</source>
-      <translation>Jedes Token wurde in einem eigenen Schritt berechnet.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Memory was no limit here, or was not measured yet.</source>
-      <translation>Der Speicher war hier keine Grenze oder wurde noch nicht gemessen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1901,6 +1916,16 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
+      <source>with drafts</source>
+      <translation>mit Entwürfen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>plain</source>
+      <translation>ohne Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
       <source>In turns</source>
       <translation>Nacheinander</translation>
     </message>
@@ -1933,16 +1958,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/race.py" />
       <source>The picture cannot be saved as {path}: choose another folder.</source>
       <translation>Das Bild lässt sich nicht als {path} speichern: Wähle einen anderen Ordner.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/race.py" />
-      <source>with drafts</source>
-      <translation>mit Entwürfen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/race.py" />
-      <source>plain</source>
-      <translation>ohne Entwürfe</translation>
     </message>
     <message>
       <location filename="../../ui/chat/server_notice.py" />
@@ -2815,6 +2830,16 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
+      <source>1 token</source>
+      <translation>1 Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>{number} tokens</source>
+      <translation>{number} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
       <source>Answered directly: {reason}</source>
       <translation>Direkt beantwortet: {reason}</translation>
     </message>
@@ -2825,8 +2850,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
-      <source>{tokens} tokens of thought</source>
-      <translation>{tokens} Token Gedanken</translation>
+      <source>{tokens} of thought</source>
+      <translation>{tokens} Gedanken</translation>
     </message>
     <message>
       <location filename="../../ui/commands/command_palette.py" />
@@ -2976,10 +3001,10 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
-      <source>{n_active} of {n_slots} places for requests are taken, {n_waiting} requests wait.
-{n_cells_used:,} of {n_cells:,} cells of the cache hold tokens.</source>
-      <translation>{n_active} von {n_slots} Plätzen für Anfragen sind belegt, {n_waiting} Anfragen warten.
-{n_cells_used:,} von {n_cells:,} Zellen des Caches enthalten Token.</translation>
+      <source>Places for requests taken: {n_active} of {n_slots}. Requests that wait: {n_waiting}.
+Cells of the cache that hold tokens: {n_cells_used:,} of {n_cells:,}.</source>
+      <translation>Belegte Plätze für Anfragen: {n_active} von {n_slots}. Wartende Anfragen: {n_waiting}.
+Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -3045,6 +3070,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/gauges/faces.py" />
       <source>active</source>
       <translation>aktiv</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>active · 1 waits</source>
+      <translation>aktiv · 1 wartet</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -3543,16 +3573,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
-      <source>{downloads} downloads</source>
-      <translation>{downloads} Downloads</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/find_view.py" />
-      <source>{likes} likes</source>
-      <translation>{likes} Likes</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/find_view.py" />
       <source>Search the Hugging Face Hub</source>
       <translation>Hugging Face Hub durchsuchen</translation>
     </message>
@@ -3615,6 +3635,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/find_view.py" />
       <source>Order: {words}</source>
       <translation>Reihenfolge: {words}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>1 like</source>
+      <translation>1 Like</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>{likes} likes</source>
+      <translation>{likes} Likes</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
@@ -3965,6 +3995,21 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/labels.py" />
       <source>, {plain_rate} without drafts</source>
       <translation>, {plain_rate} ohne Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>1 download</source>
+      <translation>1 Download</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{downloads} downloads</source>
+      <translation>{downloads} Downloads</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>drafted nothing</source>
+      <translation>machte keine Entwürfe</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -4488,6 +4533,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
+      <source>{n_refused} more cannot either.</source>
+      <translation>{n_refused} weitere können es auch nicht.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
       <source>Who drafts: {now}</source>
       <translation>Wer Entwürfe macht: {now}</translation>
     </message>
@@ -4523,11 +4573,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
-      <source>{n_refused} more cannot either.</source>
-      <translation>{n_refused} weitere können es auch nicht.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/partners_card.py" />
       <source>None</source>
       <translation>Keines</translation>
     </message>
@@ -4540,6 +4585,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/partners_card.py" />
       <source>Stop the test</source>
       <translation>Den Test anhalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>1 more cannot either.</source>
+      <translation>Ein weiteres kann es auch nicht.</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
@@ -4710,6 +4760,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/repository_pane.py" />
       <source>{missing} of its files are missing</source>
       <translation>{missing} der Dateien fehlen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>1 of its files is missing</source>
+      <translation>1 der Dateien fehlt</translation>
     </message>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
@@ -5068,13 +5123,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>{n_prompt:,} tokens of prompt</source>
-      <translation>{n_prompt:,} Token Prompt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/activity_view.py" />
-      <source>{n_generated:,} tokens</source>
-      <translation>{n_generated:,} Token</translation>
+      <source>{tokens} of prompt</source>
+      <translation>{tokens} Prompt</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
@@ -5590,16 +5640,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
-      <source>Its models leave the list, and its key is forgotten. Nothing changes on that server.</source>
-      <translation>Seine Modelle verschwinden aus der Liste, und sein Schlüssel wird vergessen. Auf dem Server selbst ändert sich nichts.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>Its token is forgotten. Nothing changes on that machine.</source>
-      <translation>Sein Token wird vergessen. Auf dem Rechner selbst ändert sich nichts.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
       <source>1 model</source>
       <translation>1 Modell</translation>
     </message>
@@ -5607,6 +5647,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/server/machines_view.py" />
       <source>{n:,} models</source>
       <translation>{n:,} Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Its models leave the list, and its key is forgotten. Nothing changes on that server.</source>
+      <translation>Seine Modelle verschwinden aus der Liste, und sein Schlüssel wird vergessen. Auf dem Server selbst ändert sich nichts.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Its token is forgotten. Nothing changes on that machine.</source>
+      <translation>Sein Token wird vergessen. Auf dem Rechner selbst ändert sich nichts.</translation>
     </message>
     <message>
       <location filename="../../ui/server/server_page.py" />
@@ -5840,6 +5890,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/folder_section.py" />
+      <source> {n_left} files could not be deleted in the old folder.</source>
+      <translation> {n_left} Dateien ließen sich im alten Ordner nicht löschen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/folder_section.py" />
       <source>Checking the copies in</source>
       <translation>Prüft die Kopien in</translation>
     </message>
@@ -5880,8 +5935,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/folder_section.py" />
-      <source> {n_left} files could not be deleted in the old folder.</source>
-      <translation> {n_left} Dateien ließen sich im alten Ordner nicht löschen.</translation>
+      <source> 1 file could not be deleted in the old folder.</source>
+      <translation> Eine Datei ließ sich im alten Ordner nicht löschen.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/folder_section.py" />
@@ -6260,6 +6315,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
+      <source>{n_waiting} wait for a place.</source>
+      <translation>{n_waiting} warten auf einen Platz.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
       <source>Drafting is on: {share}.</source>
       <translation>Vorausraten ist an: {share}.</translation>
     </message>
@@ -6285,8 +6345,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>{n_waiting} wait for a place.</source>
-      <translation>{n_waiting} warten auf einen Platz.</translation>
+      <source>1 waits for a place.</source>
+      <translation>1 wartet auf einen Platz.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
@@ -7275,6 +7335,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/pairs.py" />
+      <source>{name} drafted nothing: by what drafting costs here and how often it is right, plain decoding was expected to be faster at each step. A smaller draft may help. Without one nothing is lost.</source>
+      <translation>{name} machte keine Entwürfe: Nach dem, was Entwürfe hier kosten und wie oft sie stimmen, war bei jedem Schritt zu erwarten, dass es ohne Entwürfe schneller geht. Ein kleineres Entwurfsmodell hilft vielleicht. Ohne eines geht nichts verloren.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/pairs.py" />
       <source>A pair is being tested already. Wait for it, or stop it.</source>
       <translation>Es wird schon ein Paar getestet. Warte darauf, oder halte es an.</translation>
     </message>
@@ -7395,8 +7460,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/decision.py" />
+      <source>it drafted nothing when it was tested here</source>
+      <translation>es machte keine Entwürfe, als es hier getestet wurde</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
       <source>{gain:.2f}× measured here</source>
       <translation>{gain:.2f}× hier gemessen</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>None drafts: {name} is the best and drafted nothing when it was tested here.</source>
+      <translation>Keines macht Entwürfe: Das beste ist {name}, und es machte keine, als es hier getestet wurde.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/decision.py" />
@@ -8627,6 +8702,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/request.py" />
       <source>A prompt takes at most {most} images, not {n}.</source>
       <translation>In einen Prompt passen höchstens {most} Bilder, nicht {n}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/catalog.py" />
+      <source>A link leads out of this folder and is not followed. Import the folder it leads to.</source>
+      <translation>Eine Verknüpfung führt aus diesem Ordner hinaus, ihr wird nicht gefolgt. Importiere den Ordner, zu dem sie führt.</translation>
     </message>
     <message>
       <location filename="../../models/catalog/catalog.py" />

@@ -11,7 +11,7 @@ from models.download.progress import DownloadPhase
 from models.library import requests as ask
 from models.library.values import Download, Trouble
 from ui.client.library_link import LibraryLink
-from ui.language import tr
+from ui.language import dotted, tr
 from ui.library.labels import download_line, has_bar, share, size_of
 from ui.library.quantise_rows import QuantiseRows
 from ui.theme.layouts import STRETCH, fill
@@ -72,7 +72,7 @@ class DownloadRow(QFrame):
         if download.phase is DownloadPhase.DONE and is_news:
             self._arrived = time.monotonic()
         self.download = download
-        name = f"{download.repo_id}  ·  {download.wanted}" if download.wanted else download.repo_id
+        name = dotted(download.repo_id, download.wanted)
         self.title.setText(name)
         self.title.setToolTip(in_tip(name))
         self.setAccessibleName(name)

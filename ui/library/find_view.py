@@ -24,7 +24,7 @@ from models.library.values import (
 )
 from ui.client.library_link import LibraryLink
 from ui.language import day, dotted, of_data, tr
-from ui.library.labels import FITS, about, n_parameters, suggested_line
+from ui.library.labels import FITS, about, downloads_of, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
@@ -311,8 +311,8 @@ def _found_row(model: FoundModel) -> ListRow:
         found.architecture or "",
         n_parameters(found.n_params, 0),
         model.quantisation,
-        tr("{downloads} downloads", downloads=count(found.downloads)),
-        tr("{likes} likes", likes=count(found.likes)),
+        downloads_of(found.downloads),
+        tr("1 like") if found.likes == 1 else tr("{likes} likes", likes=count(found.likes)),
         found.licence or "",
     )
     badge, tone = FITS[model.verdict] if model.verdict is not None else ("", "warning")

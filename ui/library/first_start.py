@@ -219,10 +219,11 @@ class FirstStart(QFrame):
         for offer in self.offers:
             if offer.key == self._awaited:
                 offer.show_problem(_sentence_of(trouble))
+        self._awaited = None
 
     def _on_again(self, offer: OfferedModel, number: int) -> None:
         self._awaited = offer.key
-        self._link.ask(ask.ResumeDownload(number))
+        self._link.ask(ask.ResumeDownload(number), failed=self._on_trouble)
 
     def _on_cancel(self, number: int) -> None:
         self._awaited = None

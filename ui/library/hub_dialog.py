@@ -72,8 +72,9 @@ class HubDialog(Dialog):
         link.ask(ask.ShowHub(), self._on_first_facts, self._on_trouble, asker=self)
 
     def _on_first_facts(self, facts: HubFacts) -> None:
-        self.address.setText(facts.address)
-        self.proxy.setText(facts.proxy or "")
+        for field, kept in ((self.address, facts.address), (self.proxy, facts.proxy or "")):
+            if not field.isModified():  # the library may have taken long to start
+                field.setText(kept)
         self._on_facts(facts)
 
     def _on_facts(self, facts: HubFacts) -> None:

@@ -157,8 +157,15 @@ def _measured(found: MeasuredSpeed | None) -> str:
     )
 
 
+def downloads_of(number: int) -> str:
+    """Return how often a repository was downloaded, in words."""
+    return tr("1 download") if number == 1 else tr("{downloads} downloads", downloads=count(number))
+
+
 def partner_gain(partner: PartnerRow) -> str:
     """Return what a partner gains: what was measured here, else what is expected; "" where neither is known."""
+    if partner.drafted_nothing:
+        return tr("drafted nothing")
     if partner.measured is not None:
         return tr("{measured:.2f}× measured", measured=partner.measured)
     return tr("{predicted:.2f}× expected", predicted=partner.predicted) if partner.predicted else ""

@@ -147,7 +147,9 @@ class PartnersCard(QWidget):
             for partner in refused[:MOST_REFUSED]
         ]
         if len(refused) > MOST_REFUSED:
-            lines.append(tr("{n_refused} more cannot either.", n_refused=len(refused) - MOST_REFUSED))
+            n_more = len(refused) - MOST_REFUSED
+            more = tr("{n_refused} more cannot either.", n_refused=n_more)
+            lines.append(tr("1 more cannot either.") if n_more == 1 else more)
         self.refused.setText("\n".join(map(one_line, lines)))
         self.refused.setToolTip(in_tip("\n".join(f"{one_line(one.name)}: {one.problem}" for one in refused[:40])))
         self.refused.setVisible(bool(lines))

@@ -138,7 +138,7 @@ class QuantiseDialog(Dialog):
 
     def _connect_signals(self) -> None:
         self.list.chosen.connect(lambda key: self._show_choice())
-        self.list.opened.connect(lambda key: None if self.list.underMouse() else self._begin())
+        self.list.confirmed.connect(self._begin)
         self.anyway.toggled.connect(lambda is_on: self._show_choice())
         self.name.textEdited.connect(lambda text: self.problem.hide())
         self.make.clicked.connect(self._begin)

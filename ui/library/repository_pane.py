@@ -17,7 +17,7 @@ from models.hub.repository import Access, FileRole, HubModel, Repository
 from models.library.values import Download, DraftOffer, OfferRow, Recommended, RemoteFitReport, Trouble, TroubleKind
 from ui.language import dotted, tr
 from ui.library.downloads_view import UNMEANT_SECONDS
-from ui.library.labels import FITS, judged_facts, offer_line, size_of
+from ui.library.labels import FITS, downloads_of, judged_facts, offer_line, size_of
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
@@ -75,6 +75,7 @@ class RepositoryPane(QWidget):
         self.download = QPushButton(tr("Download"))
         self.download.setProperty("kind", "primary")
         self.download.clicked.connect(self._on_download)
+        self.list.confirmed.connect(self.download.click)
         self.state = StatePane()
         self.stack = QStackedWidget()
         self.setFocusProxy(self.list)
@@ -123,7 +124,7 @@ class RepositoryPane(QWidget):
             if repository.n_ctx_train
             else "",
             tr("licence {licence}", licence=repository.licence) if repository.licence else "",
-            tr("{downloads} downloads", downloads=count(repository.downloads)),
+            downloads_of(repository.downloads),
             made_from,
         )
         self.line.setText(one_line(dotted(*facts)))
@@ -246,6 +247,7 @@ class RepositoryPane(QWidget):
             badge, tone = tr("recommended"), "accent"
         parts = tr("{n_files} files", n_files=len(model.files)) if len(model.files) > 1 else ""
         missing = tr("{missing} of its files are missing", missing=model.missing) if model.missing else ""
+        missing = tr("1 of its files is missing") if model.missing == 1 else missing
         is_model = model.role is FileRole.MODEL
         title = model.quantisation if is_model and model.quantisation else model.name
         line = dotted(SIDE_ROLES.get(model.role, ""), model.name if title != model.name else "", parts, missing)

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton
 from models.formatting.figures import duration, rate, size
 from ui.client.api import Api
 from ui.client.server_watch import ModelChoice, ServerWatch
-from ui.client.speeds import CHOICE_OF, speed_of
-from ui.language import tr
+from ui.client.speeds import CHOICE_OF, speed_of, tokens_of
+from ui.language import dotted, tr
 from ui.theme.colours import Dressed
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
@@ -149,8 +149,8 @@ def _amount(one: dict[str, Any]) -> str:
     if n_inputs is not None:
         return tr("{n_inputs:,} texts", n_inputs=n_inputs) if n_inputs != 1 else tr("1 text")
     if not n_generated:
-        return tr("{n_prompt:,} tokens of prompt", n_prompt=one.get("n_prompt") or 0)
-    return tr("{n_generated:,} tokens", n_generated=n_generated) if n_generated != 1 else tr("1 token")
+        return tr("{tokens} of prompt", tokens=tokens_of(one.get("n_prompt") or 0))
+    return tokens_of(n_generated)
 
 
 def _request_row(one: dict[str, Any]) -> ActionRow:
@@ -163,7 +163,7 @@ def _request_row(one: dict[str, Any]) -> ActionRow:
         duration(float(one.get("seconds") or 0)),
     ]
     who = str(one.get("who") or tr("This window"))
-    return ActionRow(str(one["id"]), f"{who}  ·  {one.get('model')}", "  ·  ".join(filter(None, parts)), (CANCEL,))
+    return ActionRow(str(one["id"]), dotted(who, str(one.get("model"))), dotted(*parts), (CANCEL,))
 
 
 def _model_row(one: dict[str, Any], state: dict[str, Any]) -> ActionRow:
@@ -172,7 +172,7 @@ def _model_row(one: dict[str, Any], state: dict[str, Any]) -> ActionRow:
     work = tr("{n_active} at work", n_active=n_active) if n_active else tr("idle")
     said = MODEL_PHASES.get(phase, phase) or work
     share = float(one.get("progress") or 0.0) if phase == "loading" else None
-    line = "  ·  ".join(part for part in (size(n_bytes) if n_bytes else "", said) if part)
+    line = dotted(size(n_bytes) if n_bytes else "", said)
     is_chosen = one["model"] == state.get("model")
     ends_load = (CANCEL,) if is_chosen and phase in ("loading", "restarting") else ()
     actions = (tr("Unload"),) if phase == "ready" else ends_load

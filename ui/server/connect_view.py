@@ -148,7 +148,7 @@ class ConnectView(Dressed, PageColumn):
         self.add.setToolTip(tr("Make a key of this name"))
         self.add.clicked.connect(self._on_add)
         row = fill(QHBoxLayout(), (self.key_name, 1), self.add)
-        self._new = ""
+        self._new = self._asked_key = ""
         self.made = NoteCard(CALM, tr("Copy the key"))
         self.made.button.clicked.connect(self._on_copy_key)
         self.key_problem = ProblemLabel()
@@ -284,14 +284,21 @@ class ConnectView(Dressed, PageColumn):
 
     def _on_add(self) -> None:
         name = self.key_name.text().strip()
-        if name:
-            self._api.ask("POST", "/slipstream/keys", {"name": name}, self._on_added, self._say_key_problem)
-        else:
+        if not name:
             self._say_key_problem(tr("Give the key a name first."))
+        elif name != self._asked_key:  # by Enter once more
+            self._asked_key = name
+            self._api.ask("POST", "/slipstream/keys", {"name": name}, self._on_added, self._on_not_added)
+
+    def _on_not_added(self, sentence: str) -> None:
+        self._asked_key = ""
+        self._say_key_problem(sentence)
 
     def _on_added(self, found: dict[str, Any]) -> None:
         self._new = str(found.get("key"))
-        self.key_name.clear()
+        if self.key_name.text().strip() == self._asked_key:
+            self.key_name.clear()
+        self._asked_key = ""
         self.made.button.setText(tr("Copy the key"))
         self.made.say(tr("The key “{name}”, which is shown this once:\n{new}", name=found.get("name"), new=self._new))
         QTimer.singleShot(0, self, lambda: self.ensureWidgetVisible(self.made))  # it is shown this once

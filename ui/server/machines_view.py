@@ -13,7 +13,7 @@ from models.formatting.figures import size
 from models.formatting.program import PROGRAM
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
-from ui.language import tr
+from ui.language import dotted, tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.action_rows import ActionRow, ActionRows
@@ -72,6 +72,8 @@ class MachineForm(QWidget):
         self.problem.say(sentence)
 
     def _on_add(self) -> None:
+        if not self.add.isEnabled():
+            return  # Enter, while it is tried
         entered = {name: field.text().strip() for name, field in self.fields.items()}
         if not all(entered[name] for name in entered if name not in self._optional):
             self.say(self._needs)
@@ -80,12 +82,13 @@ class MachineForm(QWidget):
         self.add.setEnabled(False)
         self.add.setText(TRYING)
         body = {name: text or None for name, text in entered.items()}
-        self._api.ask("POST", self._path, body, self._on_added, self._on_answer)
+        self._api.ask("POST", self._path, body, lambda found: self._on_added(entered), self._on_answer)
 
-    def _on_added(self, found: dict[str, Any]) -> None:
+    def _on_added(self, entered: dict[str, str]) -> None:
         self._on_answer()
-        for field in self.fields.values():
-            field.clear()
+        for name, field in self.fields.items():
+            if field.text().strip() == entered[name]:  # else the next one is being typed
+                field.clear()
         self.added.emit()
 
     def _on_answer(self, refusal: str = "") -> None:
@@ -227,7 +230,7 @@ def _worker_row(one: dict[str, Any], model: str) -> ActionRow:
     ]
     link = tr("{bandwidth:,.0f} MB/s", bandwidth=float(one["bandwidth"]) / 1000000.0) if one.get("bandwidth") else ""
     use = tr("used by {model}", model=model) if model else tr("used by another program") if one.get("is_busy") else ""
-    line = "  ·  ".join(part for part in (*devices, link, use) if part)
+    line = dotted(*devices, link, use)
     address = str(one["address"])
     return ActionRow(address, address, line, (tr("Try again"), tr("Remove")), problem=str(one.get("problem") or ""))
 
@@ -236,7 +239,7 @@ def _remote_row(one: dict[str, Any], *, is_tried: bool = False) -> ActionRow:
     if is_tried:
         return ActionRow(str(one["name"]), str(one["name"]), TRYING)
     models = one.get("models") or ()
-    line = f"{one.get('url')}  ·  {tr('1 model') if len(models) == 1 else tr('{n:,} models', n=len(models))}"
+    line = dotted(str(one.get("url")), tr("1 model") if len(models) == 1 else tr("{n:,} models", n=len(models)))
     return ActionRow(
         str(one["name"]), str(one["name"]), line, (tr("Try again"), tr("Remove")), problem=str(one.get("problem") or "")
     )

@@ -96,9 +96,9 @@ class FolderSection(SettingSection):
     def _on_move_step(self, step: MoveStep) -> None:
         if step.is_over:
             self._models_folder = step.folder
-            left = (
-                tr(" {n_left} files could not be deleted in the old folder.", n_left=step.n_left) if step.n_left else ""
-            )
+            left = tr(" {n_left} files could not be deleted in the old folder.", n_left=step.n_left)
+            left = tr(" 1 file could not be deleted in the old folder.") if step.n_left == 1 else left
+            left = left if step.n_left else ""
             self._banner.say(
                 tr("The models are in {folder} now.{left}", folder=step.folder, left=left),
                 "warning" if left else "plain",

@@ -143,7 +143,7 @@ class MeasuringCard(QWidget):
         self.measured.emit()
 
     def _on_partners(self, found: Partners) -> None:
-        known = [(one.name, one.measured) for one in found.partners if one.measured]
+        known = [(one.name, one.measured) for one in found.partners if one.measured and not one.drafted_nothing]
         most = max((gain for _, gain in known), default=1.0)
         self.bars.show_bars([Bar(name, gain / max(most, 1.0), in_marks(f"{gain:.2f}×")) for name, gain in known])
 

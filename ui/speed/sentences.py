@@ -50,7 +50,8 @@ def decision(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
         )
         parts.append(tr("{n_active} requests share each step{how}.", n_active=snapshot.n_active, how=how))
     if snapshot.n_waiting:
-        parts.append(tr("{n_waiting} wait for a place.", n_waiting=snapshot.n_waiting))
+        waiting = tr("{n_waiting} wait for a place.", n_waiting=snapshot.n_waiting)
+        parts.append(tr("1 waits for a place.") if snapshot.n_waiting == 1 else waiting)
     parts.append(_drafting(snapshot, why_draft, is_last))
     return " ".join(filter(None, parts))
 

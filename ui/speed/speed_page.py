@@ -19,7 +19,7 @@ from ui.client.api import Api, ServerState
 from ui.client.library_link import LibraryLink
 from ui.client.live_events import LiveEvents
 from ui.client.server_watch import ServerWatch
-from ui.language import tr
+from ui.language import dotted, tr
 from ui.speed import sentences
 from ui.speed.bars import Bar, BarList, BarPart, StackedBar
 from ui.speed.history import History
@@ -364,5 +364,5 @@ def load_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
             tr("{used} of {total}", used=size(used), total=size(total)) if used is not None and total else "",
             f"{watts:.0f} W" if watts is not None else "",
         )
-        facts.append((str(gpu.get("name")), "  ·  ".join(filter(None, parts))))
+        facts.append((str(gpu.get("name")), dotted(*parts)))
     return facts

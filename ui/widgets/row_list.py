@@ -132,6 +132,7 @@ class RowList(QListView):
 
     chosen = Signal(str)  # the key of the current row, "" for none
     opened = Signal(str)  # by a click or Enter
+    confirmed = Signal(str)  # by Enter alone
 
     def __init__(self, name: str, parent: QWidget | None = None, row_height: int = ROW_HEIGHT) -> None:
         super().__init__(parent)
@@ -219,9 +220,11 @@ class RowList(QListView):
             paint_ring(painter, self.viewport().rect())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter opens."""
+        """Enter opens, once however long it is held."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.key is not None:
-            self.opened.emit(self.key)
+            if not event.isAutoRepeat():
+                self.opened.emit(self.key)
+                self.confirmed.emit(self.key)
         else:
             super().keyPressEvent(event)
 

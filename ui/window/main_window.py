@@ -51,6 +51,7 @@ from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
 from ui.theme.layouts import fill
 from ui.theme.text_size import USUAL, step
+from ui.widgets.dialogs import Dialog
 from ui.widgets.growing_edit import model_files
 from ui.widgets.page_layout import leave_keyboard
 from ui.window.background import Background
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 
     Page = ChatArea | LibraryPage | SpeedPage | ServerPage | JobsPage | SettingsPage
 PREPARE_MS = 600
+_QUESTION = "question"  # on the page of jobs, written and not sent
 
 
 class MainWindow(QMainWindow):
@@ -192,6 +194,7 @@ class MainWindow(QMainWindow):
 
         page = JobsPage(self._api, self.watch, self.tools)
         page.chat_wanted.connect(self.chats.open_answer)
+        page.question.setPlainText(str(self.kept.value(_QUESTION) or ""))
         self._pages.addWidget(page)
         return page
 
@@ -418,7 +421,11 @@ class MainWindow(QMainWindow):
             self.hide()
             self.background.stay()
             return
+        for dialog in self.findChildren(Dialog):
+            dialog.reject()  # what is written there is kept as if that was closed first
         self.kept.keep("page", self._shown_page)
+        if "jobs" in vars(self):
+            self.kept.keep(_QUESTION, self.jobs.question.toPlainText())
         self.kept.keep("geometry", self.saveGeometry())
         self.chats.leave()
         self.watch.stop()

@@ -78,7 +78,7 @@ def _list(as_json: _Json = False) -> None:
             remote.url,
             "key" if remote.has_key else "no key",
             f"else {remote.fallback}" if remote.fallback else "",
-            known.problem or f"{len(known.listed)} models",
+            known.problem or _models_in(known),
         ]
         for remote, known in found
     ]
@@ -140,6 +140,10 @@ def _key(from_stdin: bool, no_key: bool) -> str | None:
 
 
 def _models_sentence(remote: Remote, known: ModelList) -> str:
-    n_models = len(known.listed)
     example = f", as {remote.name}/{known.listed[0]['id']}" if known.listed else ""
-    return f"It answers, and has {n_models} model{'' if n_models == 1 else 's'}{example}."
+    return f"It answers, and has {_models_in(known)}{example}."
+
+
+def _models_in(known: ModelList) -> str:
+    n_models = len(known.listed)
+    return f"{n_models} model{'' if n_models == 1 else 's'}"

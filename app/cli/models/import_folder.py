@@ -50,7 +50,7 @@ def _import(folder: Path, as_json: bool) -> None:
         return
     usable = [entry for entry in entries if entry.problem is None]
     what = "" if place.kind == "folder" else f" ({place.kind})"
-    say(f"{place.path}{what}: {len(usable)} of {len(entries)} models can be used.")
+    say(f"{place.path}{what}: {len(usable)} of {len(entries)} model{'' if len(entries) == 1 else 's'} can be used.")
     say("\n".join([*(f"  {one_line(entry.name)}" for entry in usable[:50]), *problems]))
 
 

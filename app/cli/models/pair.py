@@ -151,6 +151,7 @@ def _row(partner: Partner, found: Pairing) -> list[str]:
     from models.pairing.heads import KINDS
 
     gain = f"{partner.gain:.2f}× {'measured' if partner.measured is not None else 'expected'}"
+    gain = "drafted nothing" if partner.drafted_nothing else gain
     forecast = f"({partner.prediction.gain:.2f}× was expected)" if partner.prediction and partner.measured else ""
     return [
         "*" if found.used is not None and found.used.name == partner.name else " ",

@@ -40,7 +40,7 @@ class BatchRate:
         left = self.seconds_left(tally, now)
         return " · ".join(
             [
-                f"{tally.n_lines:,} of {self._n_lines:,} lines",
+                f"{tally.n_lines:,} of {self._n_lines:,} line{'' if self._n_lines == 1 else 's'}",
                 *([f"{tally.n_failed:,} failed"] if tally.n_failed else []),
                 speed(self.tokens_per_second(tally, now)),
                 *([f"{clock(left)} left"] if left is not None else []),

@@ -38,7 +38,7 @@ class TrialTask:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """Rates in tokens per second over all replies; ``acceptance`` None where nothing was drafted."""
+    """Rates in tokens per second over all replies. Where nothing was drafted, ``acceptance`` is None and ``gain`` 1."""
 
     gain: float
     plain_rate: float

@@ -64,8 +64,9 @@ def measure(job: TrialTask, say: Callable[[str, float], None] = lambda stage, sh
         if not timed:
             raise SlipstreamError(Sentence("Its replies are too short to be timed."))
         plain, drafted = _rate([one.plain for one in timed]), _rate([one.drafted for one in timed])
-        acceptance = found.n_accepted / found.n_drafted if found.n_drafted else None
-        return TrialResult(drafted / plain, plain, drafted, acceptance)
+        if not found.n_drafted:
+            return TrialResult(1.0, plain, drafted, None)  # both were plain, whatever their rates
+        return TrialResult(drafted / plain, plain, drafted, found.n_accepted / found.n_drafted)
     finally:
         verifier.close()
 

@@ -159,8 +159,8 @@ class VerifyReport:
         found = self.found
         if not found.n_drafted and not found.differences:
             sentences = (
-                f"Nothing was drafted: plain decoding is faster here, so all {len(found.comparisons)} pairs of replies "
-                "were decoded plainly and this verifies nothing. --depth 4 drafts always."
+                "Nothing was drafted: plain decoding is faster here, so all replies were decoded plainly and this "
+                "verifies nothing. --depth 4 drafts always."
             )
             return f"{sentences} {_LOSES}" if self.is_slower else sentences
         sentences = f"{_what_changed(found)} {_what_it_gained(found)}"
@@ -212,6 +212,8 @@ class VerifyReport:
 
 def _what_changed(found: Verification) -> str:
     n_all, n_different = len(found.comparisons), len(found.differences)
+    if not n_different and n_all == 1:
+        return "Drafting changed nothing: the reply is the same, token for token."
     if not n_different:
         return f"Drafting changed nothing: all {n_all} replies are the same, token for token."
     share = f"{n_all - n_different} of {n_all} replies are identical"

@@ -300,6 +300,7 @@ def _of_reply(receipt: Receipt, while_running: Snapshot) -> Snapshot:
         prefill_rate=0.0,
         bytes_per_second=rate,
         peak_share=receipt.peak_share,
+        bound=receipt.limited_by,
         n_drafted=receipt.n_drafted,
         n_accepted=receipt.n_accepted,
         speedup=receipt.speedup,

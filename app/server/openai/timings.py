@@ -43,9 +43,11 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
 
     Several choices run side by side: the first token of any, the longest times, and the tokens of all.
     ``bytes_per_token`` is what was read for each decoded token, ``peak_share`` the rate of reading as a share of this
-    machine's measured bandwidth (null where that is not known or does not matter), ``speedup`` is over plain steps that
-    the engine has seen (1 where nothing was drafted, null where it has seen too few), ``kv_type`` the type of the KV
-    cache. ``cache_miss`` says after how many tokens a stored text and the prompt first differ, and how each goes on;
+    machine's measured bandwidth (null where that is not known or does not matter), ``limited_by`` is what took most of
+    each step (``bandwidth``, ``compute``, ``overhead`` or ``unknown``), ``speedup`` is over plain steps that the engine
+    has seen (1 where nothing was drafted, null where it has seen too few), ``kv_type`` the type of the KV cache.
+
+    ``cache_miss`` says after how many tokens a stored text and the prompt first differ, and how each goes on;
     null where the prompt goes on from what is stored or nothing like it is known.
     """
     prefill = max(receipt.prefill for receipt in receipts)
@@ -72,6 +74,7 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "accepted_tokens": n_accepted,
         "bytes_per_token": round(_mean(receipts, [receipt.bytes_per_token for receipt in receipts])),
         "peak_share": _highest([receipt.peak_share for receipt in receipts]),
+        "limited_by": max(receipts, key=lambda receipt: receipt.decode).limited_by,
         "speedup": _speedup(receipts),
         "kv_type": receipts[0].kv_type,
         "seed": receipts[0].seed,

@@ -9,20 +9,23 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from app.client.discovery import enlist, withdraw
 from app.jobs.pair_test import pair_test, trial
 from app.jobs.pair_test.pair_test import Cancelled, OtherWork, PairTest, TrialResult, TrialTask, other_work
-from app.jobs.verify.verification import Comparison, DecodedReply, Mode
+from app.jobs.verify.verification import Comparison, DecodedReply, Mode, Verifier, load_verifier
 from app.library.find_model import catalog, find_model
-from app.pairing.service import CannotPair, choose, pairing, store
+from app.pairing.service import CannotPair, choose, choose_automatically, pairing, store
 from app.settings.server_settings import ServerSettings
 from core.process.child_process import ChildProcess, start_module
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
+from core.values.messages import LoadedModel
 from models.pairing.partner import Partner
+from tests.support.prompts import EMBER, EMBER_DRAFT
 from tools.model_factory import head_factory
 from tools.stand_ins.fake_openai import FakeServer
 
@@ -43,7 +46,8 @@ def measured(monkeypatch):
     def measure(self: PairTest, partner: Partner, progress: object) -> TrialResult:
         if partner.name not in gains:
             raise CannotPair("It did not load.")
-        return replace(MEASURED, gain=gains[partner.name])
+        gain = gains[partner.name]
+        return replace(MEASURED, gain=gain, acceptance=None if gain == 1.0 else MEASURED.acceptance)
 
     monkeypatch.setattr(PairTest, "measure", measure)
     return gains
@@ -72,6 +76,26 @@ def test_a_prompt_during_which_the_machine_was_held_up_does_not_count(held_up: t
     usual = [compared(280.0, 300.0), compared(270.0, 500.0), compared(290.0, 260.0)]
     assert trial.undisturbed([*usual, compared(*held_up)]) == usual
     assert trial.undisturbed([compared(280.0, 2.0)]) == [compared(280.0, 2.0)], "then there is nothing better"
+
+
+def test_where_nothing_was_drafted_there_is_no_gain(monkeypatch) -> None:
+    def load(options: EngineOptions, **more: Any) -> tuple[Verifier, LoadedModel]:
+        return load_verifier(replace(options, speculation="off", draft_path=None), **more)
+
+    monkeypatch.setattr("app.jobs.verify.verification.load_verifier", load)
+    found = trial.measure(TrialTask(str(EMBER), str(EMBER_DRAFT), n_tokens=12, seconds=0.0))
+    assert (found.gain, found.acceptance) == (1.0, None), "the rates of both differ by chance"
+    assert min(found.plain_rate, found.drafted_rate) > 0
+
+
+def test_one_that_drafted_nothing_is_said_to(library, measured):
+    measured |= {"ember-draft-q8_0": 1.0, "ember-q8_0": 1.0}
+    assert pair_of().run().decision.used is None
+    choose_automatically(find_model("deep"))
+    assert "drafted nothing when it was tested here" in pairing(find_model("deep")).decision.why
+    choose(find_model("deep"), "ember-q8_0")
+    chosen = pairing(find_model("deep")).decision.why
+    assert chosen == "You chose ember-q8_0: it drafted nothing when it was tested here."
 
 
 def test_a_pair_is_measured_and_kept(library):

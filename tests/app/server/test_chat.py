@@ -38,7 +38,7 @@ def test_a_chat_is_answered_with_text_usage_and_timings(server):
     assert set(timings) == {
         "ttft_ms", "prefill_ms", "decode_ms", "total_ms", "queued_ms", "prefill_tokens", "prefill_per_second",
         "decode_tokens", "decode_per_second", "cached_tokens", "cache_miss", "drafted_tokens", "accepted_tokens",
-        "bytes_per_token", "peak_share", "speedup", "seed", "kv_type",
+        "bytes_per_token", "peak_share", "limited_by", "speedup", "seed", "kv_type",
         # The same, in the words of llama-server.
         "cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second", "predicted_n", "predicted_ms",
         "predicted_per_token_ms", "predicted_per_second", "draft_n", "draft_n_accepted",

@@ -202,6 +202,7 @@ class TestSnapshot:
         found = gauge.snapshot(work(gauge, 0.01, 100, plan((0, 1, 0))), NOBODY)
         assert found.is_in_cache
         assert (found.peak, found.peak_share) == (5e9, 1.0)
+        assert found.bound is Bottleneck.COMPUTE
 
     @pytest.mark.parametrize(
         ("cost", "peak", "bound"),
@@ -216,9 +217,12 @@ class TestSnapshot:
     def test_what_bounds_the_step_follows_from_the_curve(
         self, cost: CostModel, peak: float | None, bound: Bottleneck
     ) -> None:
-        gauge = meter(cost, peak=peak)
-        now = work(gauge, cost.time(4), 50, plan(*[(0, 1, 0)] * 4), n_sampled=4)
+        gauge, account, shares = meter(cost, peak=peak), RequestCost(), plan(*[(0, 1, 0)] * 4)
+        now = work(gauge, cost.time(4), 50, shares, n_sampled=4)
         assert gauge.snapshot(now, NOBODY).bound is bound
+        assert gauge.limit_of(account) is Bottleneck.UNKNOWN, "nothing was decoded"
+        gauge.read(shares, cost.time(4), 0.0).book(account, 1)
+        assert gauge.limit_of(account) is bound
 
     def test_drafts_are_counted_and_compared_with_plain_decoding(self) -> None:
         cost = CostModel(Calibration({1: 25.0, 64: 26.0}))
@@ -284,6 +288,7 @@ class TestEngine:
         assert ended.receipt.speedup == 1.0
         assert ended.receipt.plain_seconds == pytest.approx(1 / ended.receipt.decode_rate, rel=0.01)
         assert ended.receipt.peak_share is None  # Ember fits into caches, and nothing was measured
+        assert ended.receipt.limited_by is Bottleneck.COMPUTE
 
     def test_the_end_of_a_text_is_no_token_of_its_rate(self) -> None:
         seconds = [0.0]

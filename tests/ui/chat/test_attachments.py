@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
+import tempfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,10 @@ from PySide6.QtGui import QDropEvent, QImage
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from tests.support.chat_window import ended, reply_view, say
+from tests.support.disks import fill_up, small_disk
 from tests.support.ordinary_user import ordinary_user
 from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.attachments.chip import facts
 from ui.chat.attachments.file_reading import FileReading
 from ui.chat.attachments.pages_dialog import PagesDialog, places_in
 from ui.chat.attachments.passages import by_vectors, by_words
@@ -156,6 +160,15 @@ def test_parts_of_a_long_text_follow_each_other_and_know_their_lines(tmp_path: P
     assert found.text() == f'<file name="a.txt">\n{text}\n</file>'
 
 
+def test_one_line_and_one_token_are_counted_as_one(tmp_path: Path) -> None:
+    long = attached(tmp_path, "a.txt", b"x" * (PART + 9) + b"\nlast")
+    assert [part.label for part in long.parts] == ["line 1", "lines 1–2"]
+    short = attached(tmp_path, "b.txt", b"one")
+    assert [part.label for part in short.parts] == ["line 1"]
+    assert facts(replace(short, n_tokens=1, is_counted=True)).endswith("  ·  1 token")
+    assert facts(replace(short, n_tokens=1_200)).endswith("about 1,200 tokens")
+
+
 def test_large_images_are_made_smaller(tmp_path: Path) -> None:
     found = attached(tmp_path, "a.jpg", picture("JPEG", (4_000, 3_000)))
     assert found.image.startswith("data:image/jpeg;base64,")
@@ -287,6 +300,39 @@ def test_files_are_dropped_counted_sent_and_kept(
     kept = [message.attachments for message in store.messages(asked.chat_id) if message.attachments]
     store.close()
     assert [files[0].name for files in kept] == ["fox.txt", "fox.txt"]
+
+
+def test_files_that_are_still_read_stay_with_their_chat(qtbot, watched: MainWindow, tmp_path: Path) -> None:
+    window, shelf = watched, watched.page.composer.shelf
+    first = send(qtbot, window, "Hello").chat_id
+    (tmp_path / "empty.txt").write_text("")
+    shelf.add([long_file(tmp_path), tmp_path / "empty.txt"])
+    assert shelf.is_reading
+    with qtbot.waitSignal(shelf.read_aside):
+        window.desk.new_chat()
+        assert shelf.chips == [], "they are not of this chat"
+    shelf.add([tmp_path / "animals.txt"])
+    shelf.add_text("What was pasted. " * 9)  # it is written on a thread, and comes when another chat is shown
+    window.desk.open(first)
+    qtbot.waitUntil(lambda: [one.name for one in shelf.attachments] == ["animals.txt"])
+    qtbot.waitUntil(lambda: shelf.problem.text() == "empty.txt is empty.")
+    window.desk.new_chat()
+    qtbot.waitUntil(lambda: {one.name for one in shelf.attachments} == {"animals.txt", "Pasted text.txt"})
+    assert not shelf.is_reading
+
+
+def test_an_image_that_cannot_be_kept_says_why(qtbot, watched: MainWindow, tmp_path: Path, monkeypatch) -> None:
+    shelf, image = watched.page.composer.shelf, QImage(400, 300, QImage.Format.Format_RGB32)
+    with small_disk(tmp_path / "disk", 64 << 10) as disk:
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        fill_up(disk / "much")
+        shelf.add_image(image)
+        qtbot.waitUntil(lambda: "cannot be attached: " in shelf.problem.text())
+        assert [path.name for path in disk.iterdir()] == ["much"]
+        (disk / "much").unlink()
+        shelf.add_image(image)
+        qtbot.waitUntil(lambda: bool(shelf.attachments))
+    assert shelf.attachments[0].image
 
 
 def long_file(folder: Path) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from PySide6.QtCore import Qt
 
@@ -114,6 +116,14 @@ def test_a_prompt_that_is_left_is_kept(qtbot, window: MainWindow) -> None:
     dialog.text.setPlainText("Into French")
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert sorted(prompt.text for prompt in window.chats.prompts.prompts) == ["Into French", "Two"]
+
+
+def test_a_prompt_that_is_being_written_is_kept_when_the_window_closes(window: MainWindow, tmp_path) -> None:
+    window.chats.prompt_menu.manage()
+    window.findChild(PromptsDialog).text.setPlainText("Into German")
+    window.close()
+    with closing(ChatStore(tmp_path / "chats.db")) as store:
+        assert [prompt.text for prompt in store.prompts()] == ["Into German"]
 
 
 def test_new_chats_begin_with_the_instructions_of_their_model(qtbot, window: MainWindow, server: FakeServer) -> None:

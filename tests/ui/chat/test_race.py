@@ -123,10 +123,21 @@ def test_one_model_does_not_race_with_itself_at_once(qtbot, race: RaceDialog) ->
     assert race.start.isEnabled()
 
 
+def test_two_replies_that_reach_a_busy_window_in_one_piece_each_were_written_at_once(
+    qtbot, race: RaceDialog, server: FakeServer
+) -> None:
+    race.order.setCurrentIndex(1)
+    server.pieces = ["All of it. "]
+    race.start.click()
+    qtbot.waitUntil(race.save.isEnabled)
+    assert "They wrote together for" in race.note.text()
+
+
 def test_models_that_did_not_write_at_once_are_not_said_to_have_shared(
     qtbot, race: RaceDialog, server: FakeServer
 ) -> None:
     race.order.setCurrentIndex(1)
+    server.timings = TIMINGS | {"decode_ms": 1.0}
     server.takes_turns, server.steps = True, threading.Semaphore(9)  # both are made ready, and one writes
     race.start.click()
     qtbot.waitUntil(lambda: any(lane.speed > 0 for lane in race.lanes))

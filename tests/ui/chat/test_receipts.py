@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from core.values.messages import Bottleneck, Snapshot
 from ui.chat.messages.receipt_view import ReceiptLine
 from ui.chat.messages.receipts import failure_of, phases, receipt, receipt_facts, what_would_help, why_this_fast
 from ui.client.chat_records import Message, Role, Status, Timings
+from ui.gauges import faces
 
 
 def ended(**more: object) -> Message:
@@ -46,6 +48,7 @@ def test_what_drafts_brought_is_said_once_it_is_known_and_can_be() -> None:
     known, unknown = (Timings.from_object({**drafted, "speedup": speedup}) for speedup in (1.71, None))
     assert receipt(ended(timings=known)).startswith("1.7× plain  ·  62 of 80 drafts accepted"), "they are left out last"
     assert receipt(ended(timings=unknown)).startswith("62 of 80 drafts accepted")
+    assert receipt(ended(timings=Timings(drafted_tokens=1, accepted_tokens=1))).startswith("1 of 1 draft accepted")
     assert known is not None
     assert unknown is not None
     assert dict(receipt_facts(known))["Speed-up"] == "1.71× plain, measured"
@@ -88,7 +91,16 @@ def test_a_line_without_room_for_all_figures_shows_fewer_and_cuts_none(qtbot) ->
             "A draft model that agrees more",
         ),
         ({"drafted_tokens": 7, "accepted_tokens": 4, "speedup": 0.95}, "did not make it faster", "A smaller"),
-        ({}, "a step of its own", "A smaller"),
+        ({}, "a step of its own. What limited it is not known", "A smaller"),
+        ({"limited_by": "compute"}, "Limited by computing", "Fewer programs"),
+        ({"limited_by": "overhead", "peak_share": 0.3}, "Limited by work between steps", "Fewer programs"),
+        ({"limited_by": "bandwidth", "peak_share": 0.55}, "Limited by memory speed", "A draft model"),
+        ({"limited_by": "compute", "peak_share": 0.7}, "Limited by computing", "Fewer programs"),
+        (
+            {"limited_by": "compute", "drafted_tokens": 80, "accepted_tokens": 50, "speedup": 1.0},
+            "Drafts did not make it faster. Limited by computing",
+            "Fewer programs",
+        ),
     ],
 )
 def test_a_sentence_says_why_and_one_what_would_help(figures: dict[str, float], why: str, helps: str) -> None:
@@ -96,6 +108,13 @@ def test_a_sentence_says_why_and_one_what_would_help(figures: dict[str, float], 
     timings = Timings.from_object(usual | figures)
     assert why in why_this_fast(timings)
     assert what_would_help(timings).startswith(helps)
+
+
+def test_a_receipt_and_the_foot_name_the_same_limit() -> None:
+    for bound in (Bottleneck.BANDWIDTH, Bottleneck.COMPUTE, Bottleneck.OVERHEAD):
+        foot = faces.bound(Snapshot(is_idle=False, bound=bound)).words
+        reply = Timings(prefill_tokens=50, decode_ms=300.0, decode_tokens=100, limited_by=bound, peak_share=0.3)
+        assert why_this_fast(reply).lower().startswith(foot)
 
 
 def test_drafts_are_not_advised_where_they_were_used() -> None:

@@ -151,6 +151,7 @@ def test_a_model_that_the_hub_has_no_more_is_no_name_to_check(qtbot, card: First
     del hub.repos[offer.row.repo_id]
     offer.button.click()
     qtbot.waitUntil(lambda: "Take another one" in offer.state.text())
+    assert not card.is_busy, "nothing comes: the card may go once another model is here"
 
 
 def test_other_models_are_those_that_can_be_downloaded(card: FirstStart, window: MainWindow) -> None:

@@ -413,6 +413,9 @@ def test_a_repository_is_judged_downloaded_and_used(
     remember_probe(models_folder.parents[1] / "cache")
     opened(qtbot, page)
     pane = page.finder.pane
+    (found,) = [row for row in page.finder.list.rows.rows if row.key == REPO]
+    for line in (pane.line.text(), found.line):
+        assert "1 download" in line.split("  ·  ")
     assert [(row.title, row.right) for row in pane.list.rows.rows] == [
         ("Q4_K_M", "500 KB"), ("Q8_0", "1.8 MB"), ("mmproj-F16", "9 KB"),
     ]  # fmt: skip
@@ -444,6 +447,22 @@ def test_a_repository_is_judged_downloaded_and_used(
     assert page.models.details.facts.facts["Verified"].startswith("yes")
     page.downloads.clear.click()
     qtbot.waitUntil(lambda: page.downloads.rows == {})
+
+
+def test_enter_in_the_quantisations_does_what_the_button_would(qtbot, page: LibraryPage, hub: HubServer) -> None:
+    opened(qtbot, page)
+    pane = page.finder.pane
+    qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf")
+    hub.fault("fox-Q8_0.gguf", Fault(times=1, stall_after=1_000))
+    qtbot.mouseClick(pane.list.viewport(), Qt.MouseButton.LeftButton, pos=pane.list.viewport().rect().center())
+    assert not page.downloads.rows, "a click chooses"
+    pane.list.choose("fox-Q8_0.gguf")
+    pane.list.setFocus()
+    qtbot.keyClick(pane.list, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: pane.download.text() == "Show in downloads")
+    qtbot.keyClick(pane.list, Qt.Key.Key_Return)
+    assert page.downloads.isVisible()
+    assert len(page.downloads.rows) == 1
 
 
 def test_what_has_arrived_is_used_with_the_button_that_fetched_it(
@@ -529,7 +548,10 @@ def test_a_gated_repository_has_the_usual_model_chosen_and_leads_to_the_settings
     assert not pane.recommendation.isVisible()
     page.settings_button.click()
     (dialog,) = page.window().findChildren(HubDialog)
+    qtbot.keyClicks(dialog.proxy, "http://p")
     qtbot.waitUntil(lambda: dialog.address.text() == hub.address)
+    assert dialog.proxy.text() == "http://p", "what is typed before it is known what was set stays"
+    dialog.proxy.clear()
     dialog.token.setText("hf_bad")
     dialog.log_in.click()
     qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -292,6 +293,11 @@ def test_what_is_wrong_with_a_file_is_said_beside_it_until_it_can_be_run(
         path.write_text(text)
         page.run_file(path)
         assert row_of(page, path.name).problem.text().startswith(f"{path.name} is no file of requests")
+    path.unlink()
+    os.mkfifo(path)
+    page.run_file(path)  # nobody writes into it: to open it would wait for ever
+    assert row_of(page, path.name).problem.text().startswith(f"{path.name} is no file of requests")
+    path.unlink()
     page.run_file(tmp_path / "gone.jsonl")
     assert "cannot be read" in row_of(page, "gone.jsonl").problem.text()
     row_of(page, "gone.jsonl").buttons["Remove"].click()

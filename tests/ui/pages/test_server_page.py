@@ -255,8 +255,12 @@ def test_a_key_is_made_shown_once_and_revoked(qtbot, page: ServerPage) -> None:
     view.add.click()
     assert view.key_problem.text() == "Give the key a name first."
     view.key_name.setText("laptop")
+    qtbot.keyClick(view.key_name, Qt.Key.Key_Return)  # the second is no other key
     view.add.click()
+    view.key_name.setText("phone")
     qtbot.waitUntil(lambda: "laptop" in view.key_rows.rows)
+    assert view.key_name.text() == "phone", "what is typed meanwhile stays"
+    assert not view.key_problem.isVisible()
     view.made.button.click()
     assert view.made.button.text() == "Copied"
     assert QGuiApplication.clipboard().text() in view.made.words.text()
@@ -314,6 +318,7 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
         ({"n_generated": 1}, "1 token"),
         ({"n_generated": 1200}, "1,200 tokens"),
         ({"n_generated": 0, "n_prompt": 17}, "17 tokens of prompt"),
+        ({"n_generated": 0, "n_prompt": 1}, "1 token of prompt"),
         ({"n_inputs": 1}, "1 text"),
     ],
 )
@@ -348,9 +353,14 @@ def test_another_server_is_added_and_removed(qtbot, page: ServerPage) -> None:
     assert machines.server.problem.text() == "A server needs a name and an address."
     machines.server.fields["name"].setText("rack")
     machines.server.fields["url"].setText(f"http://127.0.0.1:{free_port()}/v1")
-    machines.server.add.click()
+    for _ in range(2):  # the second is no other server
+        qtbot.keyClick(machines.server.fields["url"], Qt.Key.Key_Return)
+    machines.server.fields["name"].setText("next")
     qtbot.waitUntil(lambda: "rack" in machines.remotes.rows)
     assert machines.remotes.rows["rack"].problem.text() != ""
+    assert machines.server.fields["name"].text() == "next", "what is typed meanwhile stays"
+    assert machines.server.fields["url"].text() == ""
+    assert not machines.server.problem.isVisible()
     machines.remotes.rows["rack"].buttons["Remove"].click()
     agree(machines)
     qtbot.waitUntil(lambda: machines.remotes.rows == {})

@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton
 
 from models.formatting.figures import size as bytes_in_words
 from ui.client.attachments import FOUND, Attachment, SentParts, spans
-from ui.language import tr
+from ui.client.speeds import tokens_of
+from ui.language import dotted, tr
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import set_icon
 from ui.theme.layouts import fill
@@ -23,13 +24,14 @@ def facts(attachment: Attachment) -> str:
     """Return size, tokens and choice in a few words."""
     words = [bytes_in_words(attachment.n_bytes)]
     if not attachment.image:
-        about = "" if attachment.is_counted and attachment.sent is None else tr("about ")
-        words.append(tr("{about}{tokens:,} tokens", about=about, tokens=attachment.tokens))
+        tokens = tokens_of(attachment.tokens)
+        is_exact = attachment.is_counted and attachment.sent is None
+        words.append(tokens if is_exact else tr("about {tokens}", tokens=tokens))
     if attachment.choice is SentParts.PASSAGES:
         words[-1] = tr("passages that fit")
     elif attachment.sent is not None:
         words.append(short(spans(attachment.sent_labels), NAME))
-    return "  ·  ".join(words)
+    return dotted(*words)
 
 
 def short(text: str, length: int) -> str:

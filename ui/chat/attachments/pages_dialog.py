@@ -17,7 +17,8 @@ from PySide6.QtWidgets import (
 )
 
 from ui.client.attachments import Attachment
-from ui.language import tr
+from ui.client.speeds import tokens_of
+from ui.language import dotted, tr
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.dialogs import Dialog, primary
@@ -120,11 +121,9 @@ class PagesDialog(Dialog):
         whole = sum(len(part.text) for part in self._attachment.parts) or 1
         n_tokens = round(n_letters / whole * (self._attachment.n_tokens or whole / 4))
         self.total.setText(
-            tr(
-                "{n_chosen} of {n_parts}  ·  about {n_tokens:,} tokens",
-                n_chosen=len(self._ticked()),
-                n_parts=len(self._labels),
-                n_tokens=n_tokens,
+            dotted(
+                tr("{n_chosen} of {n_parts}", n_chosen=len(self._ticked()), n_parts=len(self._labels)),
+                tr("about {tokens}", tokens=tokens_of(n_tokens)),
             )
         )
         self.ok.setEnabled(bool(self.places))

@@ -281,10 +281,13 @@ def _cut(text: str, word: str) -> list[Part]:
     parts, line = [], 1
     for number, piece in enumerate(_pieces(text), 1):
         last = line + piece.count("\n") - piece.endswith("\n")
-        label = f"{word} {line}–{max(last, line)}" if word == LINES else f"{word} {number}"
-        parts.append(Part(label, piece))
+        parts.append(Part(_lines(line, last) if word == LINES else f"{word} {number}", piece))
         line += piece.count("\n")
     return parts
+
+
+def _lines(first: int, last: int) -> str:
+    return f"{LINES} {first}–{last}" if last > first else tr("line {first}", first=first)
 
 
 def _pieces(text: str) -> Iterator[str]:

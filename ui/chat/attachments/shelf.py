@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QBuffer, QByteArray, Signal
 from PySide6.QtGui import QImage, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -33,12 +34,16 @@ Count = Callable[[str, Callable[[int], None]], None]
 
 
 class Shelf(Dressed, QWidget):
-    """Hidden while there is neither a file nor a problem to tell of."""
+    """Hidden while there is neither a file nor a problem to tell of.
+
+    Files that are still being read when another chat is shown go on being read, and are that chat's.
+    """
 
     changed = Signal()
+    read_aside = Signal(object, object)  # the chat that is not shown now, and its Attachment
     file_wanted = Signal()  # another one, in place of one that cannot be attached
     sight_wanted = Signal(object)  # a model that sees images; the button that asks for it
-    _kept = Signal(object)  # where a pasted image or text lies
+    _kept = Signal(object, object)  # where a pasted image or text lies, and in which chat it was pasted
     _not_kept = Signal(str)  # why it lies nowhere
 
     def __init__(self) -> None:
@@ -47,10 +52,13 @@ class Shelf(Dressed, QWidget):
         self.count: Count = lambda text, then: None
         # Why images cannot be sent, "" where they can.
         self.why_blind: Callable[[], str] = lambda: ""
-        self._kept.connect(lambda path: self._read(path, is_copy=True))
+        self._kept.connect(lambda path, key: self._read(path, key, is_copy=True))
         self._not_kept.connect(self.tell)
         self._told, self._can_choose = "", False
         self._chips: dict[Chip, FileReading | None] = {}
+        self.key = 0  # of the chat that is shown
+        self._aside: dict[Chip, tuple[int, FileReading]] = {}  # of other chats
+        self._untold: dict[int, str] = {}  # what went wrong with them
         self.problem, self.way_out = plain_label(tone="field problem"), TextButton("")
         self.way_out.clicked.connect(self._on_way_out)
         self.dismiss = IconButton("close", tr("Dismiss"), size=12)
@@ -90,12 +98,18 @@ class Shelf(Dressed, QWidget):
             if len(self._chips) >= MOST:
                 self.tell(tr("A message takes {MOST} files at most: {name} was left out.", MOST=MOST, name=path.name))
                 break
-            self._read(path)
+            self._read(path, self.key)
 
     def add_image(self, image: QImage) -> None:
         """Attach an image that was pasted."""
+
         # Packing a screenshot takes a tenth of a second: not on the window's thread.
-        self._keep(tr("Pasted image.png"), lambda path: image.save(str(path)))
+        def write(path: Path) -> None:
+            packed = QByteArray()
+            image.save(QBuffer(packed), b"PNG")  # a file that cannot be written would give no reason
+            path.write_bytes(packed.data())
+
+        self._keep(tr("Pasted image.png"), write)
 
     def add_text(self, text: str) -> None:
         """Attach a text that was pasted and is too long for a field."""
@@ -104,36 +118,65 @@ class Shelf(Dressed, QWidget):
     def _keep(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file that only the message has, on a thread, and read it then."""
         self.tell("")
+        key = self.key
 
         def keep() -> None:
+            folder: str | None = None
             try:
-                path = Path(tempfile.mkdtemp(prefix="slipstream-")) / name
-                write(path)
+                folder = tempfile.mkdtemp(prefix="slipstream-")
+                write(Path(folder) / name)
             except OSError as error:
+                if folder is not None:
+                    shutil.rmtree(folder, ignore_errors=True)
                 reason = system_reason(error)
                 self._not_kept.emit(tr("What was pasted cannot be attached: {reason}.", reason=reason))
             else:
-                self._kept.emit(path)
+                self._kept.emit(Path(folder) / name, key)
 
         threading.Thread(target=keep, name=name, daemon=True).start()
 
-    def _read(self, path: Path, is_copy: bool = False) -> None:
+    def _read(self, path: Path, key: int, is_copy: bool = False) -> None:
         chip = self._add_chip(path.name)
         reading = self._chips[chip] = FileReading(path, self, is_copy)
+        if key != self.key:
+            self._lay_aside(chip, key, reading)
         reading.progressed.connect(chip.show_progress)
         reading.done.connect(lambda found: self._on_read(chip, found))
         reading.failed.connect(lambda problem: self._on_failed(chip, problem))
         self._start_next()
         self._show()
 
+    def show_chat(self, key: int, attachments: Sequence[Attachment]) -> None:
+        """Show the files of another chat."""
+        for chip, reading in list(self._chips.items()):
+            if reading is not None:
+                self._lay_aside(chip, self.key, reading)
+        self.key = key
+        self.show_attachments(attachments)
+        for chip, (its_key, reading) in list(self._aside.items()):
+            if its_key == key:
+                del self._aside[chip]
+                self._chips[chip] = reading
+                self._flow.addWidget(chip)
+                chip.show()
+        self.tell(self._untold.pop(key, ""))
+        self.count_again()
+
     def show_attachments(self, attachments: Sequence[Attachment]) -> None:
-        """Show these files and no others."""
-        for chip in self.chips:
-            self._drop(chip)
+        """Show these files, and no others but those that are being read."""
+        for chip, reading in list(self._chips.items()):
+            if reading is None:
+                self._drop(chip)
         for attachment in attachments:
             self._add_chip(attachment.name).show_attachment(attachment)
         self.tell("")
         self.changed.emit()
+
+    def _lay_aside(self, chip: Chip, key: int, reading: FileReading) -> None:
+        del self._chips[chip]
+        self._aside[chip] = key, reading
+        self._flow.removeWidget(chip)
+        chip.hide()
 
     def tell(self, problem: str, can_choose: bool = False) -> None:
         """Say what went wrong, or nothing any more; ``can_choose`` offers to choose another file."""
@@ -184,9 +227,8 @@ class Shelf(Dressed, QWidget):
 
     def close_readings(self) -> None:
         """Stop reading: the window closes."""
-        for reading in self._chips.values():
-            if reading is not None:
-                reading.cancel()
+        for reading in self._readings:
+            reading.cancel()
 
     def _add_chip(self, name: str) -> Chip:
         chip = Chip(name)
@@ -198,12 +240,21 @@ class Shelf(Dressed, QWidget):
         self._flow.addWidget(chip)
         return chip
 
+    @property
+    def _readings(self) -> list[FileReading]:
+        aside = (reading for _, reading in self._aside.values())
+        return [*aside, *(reading for reading in self._chips.values() if reading is not None)]
+
     def _start_next(self) -> None:
-        reading = next((reading for reading in self._chips.values() if reading is not None), None)
+        reading = next(iter(self._readings), None)
         if reading is not None and not reading.has_started:
             reading.start()
 
     def _on_read(self, chip: Chip, attachment: Attachment) -> None:
+        if (key := self._drop_aside(chip)) is not None:
+            self.read_aside.emit(key, attachment)
+            self._start_next()
+            return
         self._chips[chip] = None
         chip.show_attachment(attachment)
         self.show_problem()
@@ -212,6 +263,10 @@ class Shelf(Dressed, QWidget):
         self.changed.emit()
 
     def _on_failed(self, chip: Chip, problem: str) -> None:
+        if (key := self._drop_aside(chip)) is not None:
+            self._untold[key] = "\n".join(filter(None, (self._untold.get(key), problem)))
+            self._start_next()
+            return
         said = self._told
         self._drop(chip)
         self.tell(f"{said}\n{problem}" if said and problem not in said else problem, can_choose=True)
@@ -223,6 +278,15 @@ class Shelf(Dressed, QWidget):
         self._start_next()
         self.show_problem()
         self.changed.emit()
+
+    def _drop_aside(self, chip: Chip) -> int | None:
+        """Forget a file of another chat; return whose it was, None where it is of this one."""
+        if chip not in self._aside:
+            return None
+        key, reading = self._aside.pop(chip)
+        self._chips[chip] = reading
+        self._drop(chip)
+        return key
 
     def _drop(self, chip: Chip) -> None:
         reading = self._chips.pop(chip)

@@ -132,7 +132,7 @@ class Exchange(QObject):
         if at == n_all:
             self._archive.ask(lambda store: export.finish(), partial(self._on_written, export), tr("it cannot be read"))
             return
-        self.progressed.emit(tr("Exporting…  {at:,} of {n_all:,} chats", at=at, n_all=n_all))
+        self.progressed.emit(tr("Exporting…  {at:,} of {n_all:,}", at=at, n_all=n_all))
         then: Callable[[str], None] = partial(self._on_step, export)
         self._archive.ask(export.step, then, tr("the chats cannot be read"))
 

@@ -73,7 +73,12 @@ class MarkdownView(TextView):
             if _kind(frame) == CODE:
                 code = _code_cursor(frame)
                 n_lines = code.selection().toPlainText().count("\n") + 1
-                parts.append(tr("{language}, {n} lines of code", language=block.text(), n=n_lines))
+                words = (
+                    tr("{language}, 1 line of code", language=block.text())
+                    if n_lines == 1
+                    else tr("{language}, {n} lines of code", language=block.text(), n=n_lines)
+                )
+                parts.append(words)
                 cursor.setPosition(frame.lastPosition())
                 block = cursor.block()
             else:

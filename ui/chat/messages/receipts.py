@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.values.engine_options import DEFAULT_KV_TYPE
+from core.values.messages import Bottleneck
 from models.formatting.figures import count, milliseconds, speed
 from ui.client.chat_records import EDITED, Message, Status, Timings
-from ui.client.speeds import CHOICE_OF, STAGES, DeepReceipt, Speed
+from ui.client.speeds import CHOICE_OF, STAGES, DeepReceipt, Speed, tokens_of
 from ui.language import dotted, of_data, tr
 
 # What the server says of these to clients that send requests holds for the moment, or is what the card's buttons do.
@@ -108,10 +109,15 @@ def receipt_facts(timings: Timings) -> list[tuple[str, str]]:
     return facts
 
 
-LIMITED = 0.6  # of the measured bandwidth: from there on reading is most of each step
+# Of the measured bandwidth: from there on reading is most of each step. For replies that do not say what limited them.
+_READING = 0.6
 _MOST = 0.5  # of a reply's time
 _WORTH = 1.05  # speed-ups below this are within the spread of measurements
 _AGREES = 0.5  # accepted share of drafts: below, most of their work is thrown away
+_LIMITS = {
+    Bottleneck.COMPUTE: tr("Limited by computing: arithmetic took most of each step."),
+    Bottleneck.OVERHEAD: tr("Limited by work between steps: neither memory nor computing took most of the time."),
+}
 
 
 def why_this_fast(timings: Timings) -> str:
@@ -132,23 +138,40 @@ def why_this_fast(timings: Timings) -> str:
             "Drafts were right often enough that each step wrote {each:.1f} tokens, and the model checked them all.",
             each=each,
         )
-    if timings.peak_share is None:
-        if timings.accepted_tokens and timings.speedup is None:
-            return tr("Drafts let each step write {each:.1f} tokens. What that gained is not known yet.", each=each)
-        steps = (
-            tr("Drafts did not make it faster.")
-            if timings.drafted_tokens
-            else tr("Each token was computed in a step of its own.")
-        )
-        return steps + " " + tr("Memory was no limit here, or was not measured yet.")
-    if timings.peak_share >= LIMITED:
+    if timings.accepted_tokens and timings.speedup is None and timings.peak_share is None:
+        return tr("Drafts let each step write {each:.1f} tokens. What that gained is not known yet.", each=each)
+    return " ".join(filter(None, (_without_gain(timings), _limit(timings))))
+
+
+def _without_gain(timings: Timings) -> str:
+    if timings.drafted_tokens and (timings.speedup is not None or not timings.accepted_tokens):
+        return tr("Drafts did not make it faster.")
+    if timings.limited_by is Bottleneck.UNKNOWN and timings.peak_share is None:
+        return tr("Each token was computed in a step of its own.")
+    return ""
+
+
+def _limit_of(timings: Timings) -> Bottleneck:
+    if timings.limited_by is Bottleneck.UNKNOWN and (timings.peak_share or 0) >= _READING:
+        return Bottleneck.BANDWIDTH
+    return timings.limited_by
+
+
+def _limit(timings: Timings) -> str:
+    """Return what took most of each step, in the words of the gauges."""
+    limit, share = _limit_of(timings), timings.peak_share
+    if limit in _LIMITS:
+        return _LIMITS[limit]
+    if share is None:
+        return tr("What limited it is not known.")
+    if limit is Bottleneck.BANDWIDTH:
         return tr(
             "Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.",
-            peak_share=timings.peak_share,
+            peak_share=share,
         )
     return tr(
         "Memory gave {peak_share:.0%} of what it can: computing and the work between steps took the rest of the time.",
-        peak_share=timings.peak_share,
+        peak_share=share,
     )
 
 
@@ -161,11 +184,12 @@ def what_would_help(timings: Timings) -> str:
         return tr("Fewer requests at once, or Fast as the speed of this chat, which goes before others.")
     if timings.prefill_ms > _MOST * total:
         return tr("A shorter prompt, or one that begins like an earlier one: what is in the cache is not read again.")
-    if not timings.drafted_tokens and (timings.peak_share or 0) >= LIMITED:
+    limit = _limit_of(timings)
+    if not timings.drafted_tokens and limit is Bottleneck.BANDWIDTH:
         return tr("A draft model, which guesses several tokens for each read, or a smaller quantisation of this model.")
     if timings.drafted_tokens and timings.accepted_tokens < _AGREES * timings.drafted_tokens:
         return tr("A draft model that agrees more often with this one, or a lower temperature.")
-    if timings.peak_share is not None and timings.peak_share < LIMITED:
+    if limit in _LIMITS or (limit is Bottleneck.UNKNOWN and timings.peak_share is not None):
         less = tr("Fewer programs and requests at the same time. Then a smaller model: it has less to compute.")
         return less if timings.drafted_tokens else less + " " + tr("On a GPU a draft model may help as well.")
     return tr("A smaller quantisation or model: each token then takes less work.")
@@ -177,9 +201,10 @@ _SPEEDS = {speed: CHOICE_OF[speed].name for speed in (Speed.FAST, Speed.BATCH)}
 def _deep(deep: DeepReceipt | None) -> str:
     if deep is None:
         return ""
-    return (
-        tr("Deep: {drafts_used} drafts", drafts_used=deep.drafts_used) if deep.stages else tr("Deep: answered directly")
-    )
+    if not deep.stages:
+        return tr("Deep: answered directly")
+    n = deep.drafts_used
+    return tr("Deep: 1 draft") if n == 1 else tr("Deep: {drafts_used} drafts", drafts_used=n)
 
 
 def _ending(message: Message) -> str:
@@ -199,6 +224,8 @@ def _gain(timings: Timings) -> str:
 def _drafts(timings: Timings) -> str:
     if not timings.drafted_tokens:
         return ""
+    if timings.drafted_tokens == 1:
+        return tr("{accepted_tokens} of 1 draft accepted", accepted_tokens=timings.accepted_tokens)
     return tr(
         "{accepted_tokens} of {drafted_tokens} drafts accepted",
         accepted_tokens=count(timings.accepted_tokens),
@@ -214,11 +241,6 @@ def _against_plain(speedup: float | None) -> str:
 
 def _peak(timings: Timings) -> str:
     return tr(", {peak_share:.0%} of the peak", peak_share=timings.peak_share) if timings.peak_share else ""
-
-
-def tokens_of(number: int) -> str:
-    """Return a count of tokens in words."""
-    return tr("1 token") if number == 1 else tr("{number} tokens", number=count(number))
 
 
 def _prompt(timings: Timings) -> str:
