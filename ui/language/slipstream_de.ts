@@ -940,7 +940,7 @@
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
       <source>Search chats</source>
-      <translation>Chats durchsuchen</translation>
+      <translation>Chats suchen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
@@ -1250,7 +1250,7 @@
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
       <source>Race this prompt…</source>
-      <translation>Mit diesem Prompt um die Wette…</translation>
+      <translation>Wettlauf mit diesem Prompt…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
@@ -6651,7 +6651,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/window/chat_area.py" />
       <source>Race two ways to answer</source>
-      <translation>Zwei Wege zur Antwort um die Wette</translation>
+      <translation>Wettlauf: zwei Wege zur Antwort</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />

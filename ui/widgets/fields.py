@@ -188,11 +188,21 @@ class ChoiceField(QComboBox):
         event.ignore()
 
     def initStyleOption(self, option: QStyleOptionComboBox) -> None:
-        """Let what is too long end in an ellipsis: cut off in a word it would look whole."""
+        """Leave out what there is no room for, rather of the beginning: the end tells a model's quantisations apart."""
         super().initStyleOption(option)
         part, control = QStyle.SubControl.SC_ComboBoxEditField, QStyle.ComplexControl.CC_ComboBox
         room = self.style().subControlRect(control, option, part, self).width()
-        option.currentText = self.fontMetrics().elidedText(option.currentText, Qt.TextElideMode.ElideMiddle, room)
+        metrics, text = self.fontMetrics(), option.currentText
+        if metrics.horizontalAdvance(text) > room:
+            beginning = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room // 3).rstrip("…")
+            end = metrics.elidedText(text, Qt.TextElideMode.ElideLeft, room - metrics.horizontalAdvance(beginning))
+            option.currentText = beginning + end
+
+    def showPopup(self) -> None:
+        """Show all of each choice, as far as the screen is wide."""
+        view = self.view()
+        view.setMinimumWidth(min(view.sizeHintForColumn(0) + 2 * Space.S, self.screen().availableGeometry().width()))
+        super().showPopup()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the arrow, which a style sheet takes away."""
