@@ -2670,8 +2670,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
-      <source>The messages have {n_prompt:,} tokens, and the context of the model has room for {n_ctx:,}.</source>
-      <translation>Die Nachrichten haben {n_prompt:,} Token, und der Kontext des Modells hat Platz für {n_ctx:,}.</translation>
+      <source>The messages have at least {n_prompt:,} tokens, and the context of the model has room for {n_ctx:,}.</source>
+      <translation>Die Nachrichten haben mindestens {n_prompt:,} Token, und der Kontext des Modells hat Platz für {n_ctx:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
