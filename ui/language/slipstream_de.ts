@@ -1404,8 +1404,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>not known yet: too few plain steps were seen</source>
-      <translation>noch nicht bekannt: zu wenige einfache Schritte gesehen</translation>
+      <source>too few plain steps yet</source>
+      <translation>zu wenige einfache Schritte</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
