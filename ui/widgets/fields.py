@@ -168,6 +168,7 @@ _ARROW = 4
 _FROM_END = 15
 # A longer list scrolls.
 _SHOWN_CHOICES = 12
+_LEAST_CHOICE = 120  # the width that a field of choices keeps
 
 
 class ChoiceField(QComboBox):
@@ -182,6 +183,11 @@ class ChoiceField(QComboBox):
         self.setMaxVisibleItems(_SHOWN_CHOICES)
         # Without it Qt draws the lines as a menu's, which no style sheet reaches.
         self.setItemDelegate(QStyledItemDelegate(self))
+
+    def minimumSizeHint(self) -> QSize:
+        """Leave a narrow page to be as narrow as it is, however long a choice is."""
+        hint = super().minimumSizeHint()
+        return QSize(min(hint.width(), scaled(_LEAST_CHOICE)), hint.height())
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll the page, do not choose."""
