@@ -4653,6 +4653,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
+      <source>Download failed: see why</source>
+      <translation>Download gescheitert: Grund ansehen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
       <source>for images, beside a model</source>
       <translation>für Bilder, neben einem Modell</translation>
     </message>
