@@ -192,7 +192,7 @@ def test_only_errors_have_a_sentence_in_the_windows_words_where_the_code_tells_e
     assert sentence_of({"error": "Plain."}) == "Plain."
     assert [sentence_of(body) for body in ({}, [], None, {"error": {}}, {"error": {"message": 3}})] == [None] * 5
     too_long = {"message": "…", "code": "context_length_exceeded", "n_prompt_tokens": 5_000, "n_ctx": 4_096}
-    words = "The messages have 5,000 tokens, and the context of the model has room for 4,096."
+    words = "The messages have at least 5,000 tokens, and the context of the model has room for 4,096."
     assert sentence_of({"error": too_long}) == words
     assert sentence_of({"error": {"message": "…", "code": "queue_full"}}) == (
         "Too many requests wait already. Try again in a moment."

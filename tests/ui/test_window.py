@@ -959,6 +959,24 @@ def test_large_text_leaves_room_for_one_side_beside_the_chat(qtbot, window: Main
     assert (window.chats.history.isVisible(), window.chats.tuning.isVisible()) == (True, True)
 
 
+def test_the_narrowest_window_with_large_text_shows_the_settings_whole(qtbot, window: MainWindow) -> None:
+    tuning, page = window.chats.tuning, window.page
+    window.resize(480, 720)
+    window.resize_text(150)
+    window.chats.toggle_settings()
+    qtbot.waitUntil(lambda: window.rect().contains(QRect(tuning.mapTo(window, QPoint(0, 0)), tuning.size())))
+    assert not page.isVisible(), "there is no room for it"
+    qtbot.keyClick(tuning.prompt, Qt.Key.Key_Escape)
+    assert (page.isVisible(), tuning.isVisible(), page.composer.field.hasFocus()) == (True, False, True)
+    ask(qtbot, window, "Hi")
+    for back in (window.desk.new_chat, window.chats.toggle_list, lambda: window.resize_text(100)):
+        window.resize_text(150)
+        window.chats.toggle_settings()
+        assert not window.page.isVisible()
+        back()
+        assert window.page.isVisible()
+
+
 def test_a_side_of_the_chat_that_is_asked_for_elsewhere_is_seen(qtbot, window: MainWindow) -> None:
     window.show_page("jobs")
     window.chats.toggle_settings()

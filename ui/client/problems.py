@@ -47,7 +47,7 @@ def _of_context(error: Any) -> str:
     if not sizes or not all(isinstance(size, int) and size > 0 for size in sizes):
         return ""
     return tr(
-        "The messages have {n_prompt:,} tokens, and the context of the model has room for {n_ctx:,}.",
+        "The messages have at least {n_prompt:,} tokens, and the context of the model has room for {n_ctx:,}.",
         n_prompt=sizes[0],
         n_ctx=sizes[1],
     )

@@ -940,7 +940,7 @@
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
       <source>Search chats</source>
-      <translation>Chats durchsuchen</translation>
+      <translation>Chats suchen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
@@ -1255,7 +1255,7 @@
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
       <source>Race this prompt…</source>
-      <translation>Mit diesem Prompt um die Wette…</translation>
+      <translation>Wettlauf mit diesem Prompt…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
@@ -1449,8 +1449,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>not known yet: too few plain steps were seen</source>
-      <translation>noch nicht bekannt: zu wenige einfache Schritte gesehen</translation>
+      <source>too few plain steps yet</source>
+      <translation>zu wenige einfache Schritte</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -2685,8 +2685,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
-      <source>The messages have {n_prompt:,} tokens, and the context of the model has room for {n_ctx:,}.</source>
-      <translation>Die Nachrichten haben {n_prompt:,} Token, und der Kontext des Modells hat Platz für {n_ctx:,}.</translation>
+      <source>The messages have at least {n_prompt:,} tokens, and the context of the model has room for {n_ctx:,}.</source>
+      <translation>Die Nachrichten haben mindestens {n_prompt:,} Token, und der Kontext des Modells hat Platz für {n_ctx:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
@@ -4703,6 +4703,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
+      <source>Download failed: see why</source>
+      <translation>Download gescheitert: Grund ansehen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
       <source>for images, beside a model</source>
       <translation>für Bilder, neben einem Modell</translation>
     </message>
@@ -6711,7 +6716,7 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     <message>
       <location filename="../../ui/window/chat_area.py" />
       <source>Race two ways to answer</source>
-      <translation>Zwei Wege zur Antwort um die Wette</translation>
+      <translation>Wettlauf: zwei Wege zur Antwort</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />

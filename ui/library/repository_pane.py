@@ -36,6 +36,8 @@ SIDE_ROLES = {
     FileRole.OTHER: tr("no model"),
 }
 
+FAILED = tr("Download failed: see why")
+
 
 class RepositoryPane(QWidget):
     """Shows a repository once it is known; asks for what it needs by signals."""
@@ -327,7 +329,7 @@ class RepositoryPane(QWidget):
         else:
             is_there = going.phase is DownloadPhase.DONE
             words = USE if going.model_file else tr("Downloaded") if is_there else tr("Show in downloads")
-            self.download.setText(words)
+            self.download.setText(FAILED if going.phase is DownloadPhase.FAILED else words)
             self.download.setEnabled(True)
         if self.download.text() == USE != before:
             self._offered_use = time.monotonic()

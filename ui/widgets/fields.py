@@ -168,6 +168,7 @@ _ARROW = 4
 _FROM_END = 15
 # A longer list scrolls.
 _SHOWN_CHOICES = 12
+_LEAST_CHOICE = 120  # the width that a field of choices keeps
 
 
 class ChoiceField(QComboBox):
@@ -183,16 +184,31 @@ class ChoiceField(QComboBox):
         # Without it Qt draws the lines as a menu's, which no style sheet reaches.
         self.setItemDelegate(QStyledItemDelegate(self))
 
+    def minimumSizeHint(self) -> QSize:
+        """Leave a narrow page to be as narrow as it is, however long a choice is."""
+        hint = super().minimumSizeHint()
+        return QSize(min(hint.width(), scaled(_LEAST_CHOICE)), hint.height())
+
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll the page, do not choose."""
         event.ignore()
 
     def initStyleOption(self, option: QStyleOptionComboBox) -> None:
-        """Let what is too long end in an ellipsis: cut off in a word it would look whole."""
+        """Leave out what there is no room for, rather of the beginning: the end tells a model's quantisations apart."""
         super().initStyleOption(option)
         part, control = QStyle.SubControl.SC_ComboBoxEditField, QStyle.ComplexControl.CC_ComboBox
         room = self.style().subControlRect(control, option, part, self).width()
-        option.currentText = self.fontMetrics().elidedText(option.currentText, Qt.TextElideMode.ElideMiddle, room)
+        metrics, text = self.fontMetrics(), option.currentText
+        if metrics.horizontalAdvance(text) > room:
+            beginning = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room // 3).rstrip("…")
+            end = metrics.elidedText(text, Qt.TextElideMode.ElideLeft, room - metrics.horizontalAdvance(beginning))
+            option.currentText = beginning + end
+
+    def showPopup(self) -> None:
+        """Show all of each choice, as far as the screen is wide."""
+        view = self.view()
+        view.setMinimumWidth(min(view.sizeHintForColumn(0) + 2 * Space.S, self.screen().availableGeometry().width()))
+        super().showPopup()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the arrow, which a style sheet takes away."""

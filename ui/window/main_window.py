@@ -82,12 +82,13 @@ class MainWindow(QMainWindow):
         self, api: Api, appearance: Appearance, chats_file: Path, settings_file: Path, library: Api | None = None
     ) -> None:
         super().__init__()
+        self.kept = WindowSettings(settings_file, self)
+        self.kept.dress(appearance)  # first: parts that were made with another size of text would keep it
         appearance.undress()
         self.setWindowTitle("Slipstream")
         self.setMinimumSize(QSize(480, 360))
         self.setAcceptDrops(True)
         self._api, self._appearance, self._chats_file = api, appearance, chats_file
-        self.kept = WindowSettings(settings_file, self)
         self.tools = TextTools(Markdown(), CodeColours(self), appearance.text_style, Formulas(self))
         self.watch = ServerWatch(api, self)
         self.link = LibraryLink(library or api, self)
@@ -400,7 +401,6 @@ class MainWindow(QMainWindow):
         geometry = self.kept.value("geometry")
         if isinstance(geometry, QByteArray):
             self.restoreGeometry(geometry)
-        self.kept.dress(self._appearance)
 
     def _restore_page(self) -> None:
         page = str(self.kept.value("page"))

@@ -9,21 +9,23 @@ from ui.chat.tuning_panel import TuningPanel
 from ui.settings.window_settings import WindowSettings
 from ui.theme.appearance import Appearance
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LINE, NARROW, SIDEBAR
+from ui.theme.tokens import LINE, NARROW, PANEL, SIDEBAR
+
+LEAST = 180  # the rail and the narrowest chat
 
 
 class Sides(QSplitter):
     """Shows and hides the sides. A narrow window shows the chat first; both sides stay one key away.
 
     One that is wider has room for both beside the chat unless text is large: then the settings take the place of the
-    list.
+    list. In the narrowest windows with large text they take the place of the chat.
     """
 
     def __init__(self, history: HistoryPanel, chats: QWidget, tuning: TuningPanel, appearance: Appearance) -> None:
         super().__init__()
         self._wants_history = True  # the list of chats is to be seen where there is room
-        self._is_narrow = self._is_tight = False
-        self._history, self._tuning, self._appearance = history, tuning, appearance
+        self._is_narrow = self._is_tight = self._holds_one = False
+        self._history, self._chats, self._tuning, self._appearance = history, chats, tuning, appearance
         self.setChildrenCollapsible(False)
         self.setHandleWidth(LINE)
         for at, part in enumerate((history, chats, tuning)):
@@ -62,6 +64,7 @@ class Sides(QSplitter):
             self._tuning.hide()
         if not self._is_narrow:
             self._wants_history = is_shown
+        self._share()
 
     def toggle_settings(self, width: int) -> bool:
         """Show or hide the settings in a window of ``width`` pixels; return whether they are shown now."""
@@ -69,26 +72,31 @@ class Sides(QSplitter):
         if is_shown and self._appearance.dress(self._tuning):  # before it takes its size
             self._tuning.fit(width)
         self._tuning.setVisible(is_shown)
-        if is_shown:
-            self.uncover()
+        if is_shown and self._is_narrow:
+            self._history.hide()
         self._share()
         return is_shown
 
     def uncover(self) -> None:
-        """Hide the list of chats where it leaves no room for a chat."""
+        """Hide what leaves no room for a chat."""
         if self._is_narrow:
             self._history.hide()
+        if self._holds_one:
+            self._tuning.hide()
+            self._share()
 
     def fit(self, width: int) -> None:
         """Fit into a window of ``width`` pixels."""
         self._tuning.fit(width)
         was_narrow, self._is_narrow = self._is_narrow, width < NARROW
         self._is_tight = width < max(NARROW, scaled(NARROW))
+        self._holds_one = width < PANEL + scaled(LEAST)
         if self._is_narrow and not was_narrow:
             self._history.hide()
             self._tuning.hide()
         self._share()
 
     def _share(self) -> None:
+        self._chats.setVisible(not self._holds_one or self._tuning.isHidden())
         if not self._is_narrow:
             self._history.setVisible(self._wants_history and not (self._is_tight and not self._tuning.isHidden()))

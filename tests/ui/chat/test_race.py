@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QStyleOptionComboBox
 
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 from ui.chat.race import SAME_MODEL, RaceDialog, together, verdict
@@ -65,6 +66,27 @@ def test_both_answer_the_same_prompt_and_the_faster_one_wins(
         qtbot.waitUntil(race.save.isEnabled)
         assert [lane.words.text() for lane in race.lanes] == ["", ""], "drafts neither bring nor cost that much"
         assert race.note.text().startswith("Something else used this machine")
+
+
+def test_who_races_can_be_told_apart_where_names_are_long(race: RaceDialog) -> None:
+    field, option = race.lanes[0].choice, QStyleOptionComboBox()
+    names = [
+        f"Mistral-Small-24B-Instruct-2501-reasoning-distill-v2-{kind}  ·  with drafts" for kind in ("Q4_K_M", "Q5_K_M")
+    ]
+    field.addItems(names)
+    field.setFixedWidth(330)
+    shown = []
+    for name in names:
+        field.setCurrentText(name)
+        field.initStyleOption(option)
+        shown.append(option.currentText)
+    assert all(text.startswith("Mistral") and "…" in text for text in shown)
+    assert [text[-22:] for text in shown] == ["Q4_K_M  ·  with drafts", "Q5_K_M  ·  with drafts"]
+    field.showPopup()
+    assert field.view().visualRect(field.view().model().index(field.count() - 1, 0)).width() >= (
+        field.fontMetrics().horizontalAdvance(names[1])
+    )
+    field.hidePopup()
 
 
 @pytest.mark.parametrize("order", [0, 1], ids=["in turns", "at once"])

@@ -11,6 +11,9 @@ from ui.chat.messages.receipt_view import ReceiptLine
 from ui.chat.messages.receipts import failure_of, phases, receipt, receipt_facts, what_would_help, why_this_fast
 from ui.client.chat_records import Message, Role, Status, Timings
 from ui.gauges import faces
+from ui.theme.appearance import Appearance
+from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.facts_grid import FactsGrid
 
 
 def ended(**more: object) -> Message:
@@ -52,12 +55,25 @@ def test_what_drafts_brought_is_said_once_it_is_known_and_can_be() -> None:
     assert known is not None
     assert unknown is not None
     assert dict(receipt_facts(known))["Speed-up"] == "1.71× plain, measured"
-    assert dict(receipt_facts(unknown))["Speed-up"] == "not known yet: too few plain steps were seen"
+    assert dict(receipt_facts(unknown))["Speed-up"] == "too few plain steps yet"
     assert "plain" not in receipt(ended(timings=Timings.from_object({"drafted_tokens": 0, "speedup": 1.0})))
     kept = {"decode_tokens": 129, "drafted_tokens": 120, "accepted_tokens": 106}
     impossible, high = (Timings.from_object({**kept, "speedup": speedup}) for speedup in (25.2, 5.5))
     assert "× plain" not in receipt(ended(timings=impossible))
     assert "5.5× plain" in receipt(ended(timings=high))
+
+
+def test_no_fact_is_cut_in_a_window_of_the_usual_size(qtbot, appearance: Appearance) -> None:
+    figures = {"decode_tokens": 24, "drafted_tokens": 15, "accepted_tokens": 12, "speedup": None, "kv_type": "f16"}
+    timings = Timings.from_object(figures)
+    assert timings is not None
+    grid = FactsGrid(can_halve=True)
+    qtbot.addWidget(grid)
+    grid.show_facts(receipt_facts(timings))
+    grid.setFixedWidth(728)
+    grid.show()
+    cut = [one.text() for one in grid.findChildren(ElidedLabel) if one.sizeHint().width() > one.width()]
+    assert cut == []
 
 
 def test_a_line_without_room_for_all_figures_shows_fewer_and_cuts_none(qtbot) -> None:

@@ -465,6 +465,19 @@ def test_enter_in_the_quantisations_does_what_the_button_would(qtbot, page: Libr
     assert len(page.downloads.rows) == 1
 
 
+def test_the_button_of_a_download_that_failed_says_so(qtbot, page: LibraryPage) -> None:
+    opened(qtbot, page)
+    pane = page.finder.pane
+    qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf")
+    coming = DownloadProgress(DownloadPhase.DOWNLOADING, 1, 100, 1.0, 9.0)
+    pane.show_downloads((Download(1, REPO, "fox-Q8_0.gguf", coming),))
+    assert pane.download.text() == "Show in downloads"
+    pane.show_downloads((Download(1, REPO, "fox-Q8_0.gguf", replace(coming, phase=DownloadPhase.FAILED)),))
+    assert pane.download.text() == "Download failed: see why"
+    with qtbot.waitSignal(pane.downloads_wanted):
+        pane.download.click()
+
+
 def test_what_has_arrived_is_used_with_the_button_that_fetched_it(
     qtbot, page: LibraryPage, models_folder: Path
 ) -> None:

@@ -111,6 +111,19 @@ def test_editors_are_told_whether_the_model_sees(qtbot, window: MainWindow, api:
             qtbot.waitUntil(lambda words=f'"{field}": {sees}': words in view.text.toPlainText())
 
 
+def test_a_long_name_does_not_make_a_narrow_page_wider(qtbot, window: MainWindow, api: Api, server: FakeServer) -> None:
+    api.connect_to(server.url, None)
+    server.models = [{"id": "Mistral-Small-24B-Instruct-2501-reasoning-distill-abliterated-v2-Q8_0"}]
+    window.resize(480, 700)
+    window.watch.look_at_models()
+    qtbot.waitUntil(lambda: bool(window.watch.models))
+    window.show_page("server")
+    window.server.show_tab("Activity")
+    view = window.server.activity
+    assert view.model.count() == 1
+    qtbot.waitUntil(lambda: view.widget().width() == view.viewport().width())
+
+
 def test_a_short_text_is_seen_whole_in_every_size(served: MainWindow, page: ServerPage) -> None:
     for percent in PERCENTS:
         served.resize_text(percent)

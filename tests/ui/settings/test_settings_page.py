@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from app.cli.main import build
 from app.environment.paths import models_folder
@@ -19,7 +19,8 @@ from ui.settings.engine_options import ENGINE_OPTIONS, PROCESSOR
 from ui.settings.settings_page import SettingsPage
 from ui.settings.window_settings import WindowSettings
 from ui.theme.appearance import Appearance, ThemeChoice
-from ui.theme.tokens import ACCENTS
+from ui.theme.text_size import scaled
+from ui.theme.tokens import ACCENTS, Type, sized
 from ui.widgets.fields import ChoiceField
 from ui.window.main_window import MainWindow
 
@@ -65,6 +66,22 @@ def test_looks_count_at_once_and_after_a_restart(
     assert (page.looks.theme.currentData(), page.looks.accent.currentData()) == ("system", "Teal")
     assert not page.looks.tint.isChecked()
     assert not window.tools.style.tints_drafts
+
+
+def test_what_is_hidden_at_the_start_has_the_kept_size_of_text_too(
+    qtbot, window: MainWindow, appearance: Appearance, library: Api, tmp_path: Path
+) -> None:
+    window.kept.keep("textSize", 150)
+    window.close()
+    again = MainWindow(Api(), appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
+    qtbot.addWidget(again)
+    again.show()
+    again.open_palette()
+    assert again.palette_card.field.font().pixelSize() == scaled(Type.BODY) == sized(Type.BODY, 150)
+    again.palette_card.close_up()
+    again.chats.storage_banner.show()
+    assert again.chats.storage_banner.findChild(QLabel).font().pixelSize() == scaled(Type.BODY)
+    again.close()
 
 
 def test_drafted_words_are_tinted_at_the_next_start_too(

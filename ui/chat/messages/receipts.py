@@ -235,7 +235,7 @@ def _drafts(timings: Timings) -> str:
 
 def _against_plain(speedup: float | None) -> str:
     if speedup is None:
-        return tr("not known yet: too few plain steps were seen")
+        return tr("too few plain steps yet")
     return tr("{speedup:.2f}× plain, measured", speedup=speedup)
 
 
