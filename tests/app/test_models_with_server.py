@@ -88,7 +88,7 @@ def test_an_imported_folder_is_in_the_window(models, window, tmp_path: Path) -> 
     folder = tmp_path / "mine"
     folder.mkdir()
     shutil.copy(EMBER_DRAFT, folder / "own.gguf")
-    assert "1 of 1 models can be used.\n  own" in models("import", str(folder))[1]
+    assert "1 of 1 model can be used.\n  own" in models("import", str(folder))[1]
     window.wait_for(lambda: window.heard("models"))
     assert "own" in [row.name for row in window.get(ask.ListModels()).rows]
     assert "`./slipstream models import FOLDER --forget` does that." in models("rm", "own")[2]
@@ -101,7 +101,7 @@ def test_a_folder_whose_name_is_not_utf8_is_imported(window, tmp_path: Path) -> 
     folder.mkdir()
     shutil.copy(EMBER_DRAFT, folder / os.fsdecode(b"F\xfc.gguf"))
     told = ran("models", "import", str(folder)).stdout
-    assert told == f"{tmp_path}/F\ufffdchse: 1 of 1 models can be used.\n  F%FC\n"
+    assert told == f"{tmp_path}/F\ufffdchse: 1 of 1 model can be used.\n  F%FC\n"
     (row,) = [row for row in window.get(ask.ListModels()).rows if row.name == "F%FC"]
     assert os.fsencode(row.path) == os.fsencode(tmp_path) + b"/F\xfcchse/F\xfc.gguf"
     for words, field in (((), "folder"), (("--forget",), "forgotten")):

@@ -105,7 +105,8 @@ def test_a_pair_is_measured_and_kept(library):
     (trial,) = result.trials
     assert trial.measured is not None
     assert trial.measured.plain_rate > 0
-    assert trial.measured.gain == pytest.approx(trial.measured.drafted_rate / trial.measured.plain_rate)
+    gain = trial.measured.drafted_rate / trial.measured.plain_rate if trial.measured.acceptance is not None else 1.0
+    assert trial.measured.gain == pytest.approx(gain)
     assert not trial.was_disturbed
     assert list(dict.fromkeys(stages)) == [("ember-draft-q8_0", "loading"), ("ember-draft-q8_0", "measuring")]
     partner = next(one for one in pairing(find_model("deep")).partners if one.name == "ember-draft-q8_0")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QBuffer, QByteArray, Signal
-from PySide6.QtGui import QImage, QResizeEvent
+from PySide6.QtGui import QImage, QImageWriter, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from models.formatting.system_error import system_reason
@@ -105,8 +105,10 @@ class Shelf(Dressed, QWidget):
 
         # Packing a screenshot takes a tenth of a second: not on the window's thread.
         def write(path: Path) -> None:
+            # Into memory first: Qt does not say why a file cannot be written.
             packed = QByteArray()
-            image.save(QBuffer(packed), b"PNG")  # a file that cannot be written would give no reason
+            buffer = QBuffer(packed)
+            QImageWriter(buffer, QByteArray(b"PNG")).write(image)
             path.write_bytes(packed.data())
 
         self._keep(tr("Pasted image.png"), write)
