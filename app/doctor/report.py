@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from core.values.engine_options import Device, LlamaSystem
-from models.formatting.figures import size
+from models.formatting.figures import how_many, size
 from models.formatting.program import PROGRAM
 
 
@@ -156,10 +156,7 @@ def _system(report: DoctorReport) -> Iterator[TextRow]:
     system = report.system
     yield "Slipstream", f"{system.slipstream} on Python {system.python}, Qt {system.qt or 'not installed'}"
     yield "system", system.os
-    cores, threads = (
-        f"{n} {what}{'' if n == 1 else 's'}" for n, what in ((system.n_cores, "core"), (system.n_threads, "thread"))
-    )
-    yield "processor", f"{system.cpu}, {cores}, {threads}"
+    yield "processor", f"{system.cpu}, {how_many(system.n_cores, 'core')}, {how_many(system.n_threads, 'thread')}"
     yield "memory", f"{size(system.ram_free)} free of {size(system.ram_total)}"
     yield "display", system.display or "none (chat and serve work without)"
 
@@ -176,7 +173,7 @@ def _speed(report: DoctorReport) -> Iterator[TextRow]:
         return
     rate = bandwidth.bytes_per_second / 1e9
     source = "measured before; --measure repeats it" if bandwidth.is_remembered else "just measured"
-    threads = f"{bandwidth.n_threads} thread{'' if bandwidth.n_threads == 1 else 's'}"
+    threads = how_many(bandwidth.n_threads or 0, "thread")
     if bandwidth.is_estimate:
         source += ", while other programs were busy: memory may be faster"
     yield "bandwidth", f"{rate:.1f} GB/s of memory reads with {threads} ({source})"

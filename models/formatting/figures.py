@@ -45,6 +45,11 @@ def count(number: float) -> str:
     return in_marks(f"{number:,.0f}")
 
 
+def how_many(number: int, what: str) -> str:
+    """Return a number of things that have a plural with "s", as "1 model" or "2,000 models"."""
+    return f"{count(number)} {what}{'' if number == 1 else 's'}"
+
+
 def percent(share: float) -> str:
     """Return a share, 1 for all, as "70%"."""
     return in_marks(f"{share:.0%}")

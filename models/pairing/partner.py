@@ -227,7 +227,10 @@ def _measured(
         return partner
     own_id = partner.id or _id(partner.path)
     measured = store.gain(target_id, own_id, conditions.machine)
-    gain = measured.gain if measured is not None else corrected_gain(partner.gain, known)
+    if measured is None:
+        gain = corrected_gain(partner.gain, known)
+    else:
+        gain = measured.gain if measured.acceptance is not None else 1.0  # without drafts, rates differ by chance
     return replace(partner, id=own_id, measured=measured, gain=gain)
 
 

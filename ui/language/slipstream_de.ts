@@ -1299,8 +1299,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Limited by computing: arithmetic took most of each step.</source>
-      <translation>Begrenzt vom Rechnen: Es brauchte die meiste Zeit jedes Schritts.</translation>
+      <source>Limited by computing, not by the speed of memory.</source>
+      <translation>Begrenzt vom Rechnen, nicht vom Speichertempo.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />

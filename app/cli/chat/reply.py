@@ -9,7 +9,7 @@ from app.client.http_client import AnsweringModel, Finished, ReplyEvent, ReplyPr
 from core.values.engine_options import DEFAULT_KV_TYPE
 from core.values.errors import SlipstreamError
 from core.values.messages import FinishReason
-from models.formatting.figures import speed
+from models.formatting.figures import how_many, speed
 
 
 class CollectedReply:
@@ -113,5 +113,4 @@ def progress_line(fields: Mapping[str, Any]) -> str:
 
 
 def _count(timings: dict[str, Any], name: str) -> str:
-    number = int(timings.get(name) or 0)
-    return f"{number:,} token{'' if number == 1 else 's'}"
+    return how_many(int(timings.get(name) or 0), "token")

@@ -127,9 +127,9 @@ class _Ending:
 
     def _sentence(self, tally: Tally, work: BatchWork, output: Path) -> str:
         from app.jobs.batch.progress import clock
-        from models.formatting.figures import speed
+        from models.formatting.figures import how_many, speed
 
-        parts = [f"{tally.n_done:,} of {work.n_lines:,} line{'' if work.n_lines == 1 else 's'} done"]
+        parts = [f"{tally.n_done:,} of {how_many(work.n_lines, 'line')} done"]
         if tally.n_failed:
             codes = ", ".join(f"{code} {count:,}" for code, count in tally.errors.most_common(5))
             parts.append(f"{tally.n_failed:,} failed ({codes})")

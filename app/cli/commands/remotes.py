@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.terminal.text import say, table
+from models.formatting.figures import how_many
 
 if TYPE_CHECKING:
     from app.server.remotes.store import Remote, RemoteStore
@@ -145,5 +146,4 @@ def _models_sentence(remote: Remote, known: ModelList) -> str:
 
 
 def _models_in(known: ModelList) -> str:
-    n_models = len(known.listed)
-    return f"{n_models} model{'' if n_models == 1 else 's'}"
+    return how_many(len(known.listed), "model")

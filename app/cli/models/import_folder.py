@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from app.cli.terminal.text import say, table
+from models.formatting.figures import how_many
 from models.formatting.program import PROGRAM
 from models.formatting.safe_text import one_line
 
@@ -50,7 +51,7 @@ def _import(folder: Path, as_json: bool) -> None:
         return
     usable = [entry for entry in entries if entry.problem is None]
     what = "" if place.kind == "folder" else f" ({place.kind})"
-    say(f"{place.path}{what}: {len(usable)} of {len(entries)} model{'' if len(entries) == 1 else 's'} can be used.")
+    say(f"{place.path}{what}: {len(usable)} of {how_many(len(entries), 'model')} can be used.")
     say("\n".join([*(f"  {one_line(entry.name)}" for entry in usable[:50]), *problems]))
 
 

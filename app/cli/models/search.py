@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.cli.terminal.text import say, table
-from models.formatting.figures import parameters, size
+from models.formatting.figures import how_many, parameters, size
 from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def search(
             row.repo_id,
             parameters(row.n_params),
             row.architecture or "",
-            _many(row.downloads, "download"),
-            _many(row.likes, "like"),
+            how_many(row.downloads, "download"),
+            how_many(row.likes, "like"),
             row.modified.date().isoformat() if row.modified else "",
             "" if row.access == "open" else row.access.value,
             row.licence or "",
@@ -223,10 +223,6 @@ def _shown(name: str, value: Any) -> str:
     if name.endswith("params"):
         return parameters(value)
     return f"{value:,} tokens" if name == "n_ctx_train" else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _json(value: object) -> str:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 from app.jobs.batch.result_file import Tally
-from models.formatting.figures import speed
+from models.formatting.figures import how_many, speed
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -40,7 +40,7 @@ class BatchRate:
         left = self.seconds_left(tally, now)
         return " · ".join(
             [
-                f"{tally.n_lines:,} of {self._n_lines:,} line{'' if self._n_lines == 1 else 's'}",
+                f"{tally.n_lines:,} of {how_many(self._n_lines, 'line')}",
                 *([f"{tally.n_failed:,} failed"] if tally.n_failed else []),
                 speed(self.tokens_per_second(tally, now)),
                 *([f"{clock(left)} left"] if left is not None else []),

@@ -20,6 +20,7 @@ from app.server.http.errors import refuse
 from app.server.http.keys import caller, caller_id
 from core.values.messages import (
     AnyRequest,
+    Bottleneck,
     Ended,
     EnginePhase,
     EngineState,
@@ -300,7 +301,7 @@ def _of_reply(receipt: Receipt, while_running: Snapshot) -> Snapshot:
         prefill_rate=0.0,
         bytes_per_second=rate,
         peak_share=receipt.peak_share,
-        bound=receipt.limited_by,
+        bound=while_running.bound if receipt.limited_by is Bottleneck.UNKNOWN else receipt.limited_by,
         n_drafted=receipt.n_drafted,
         n_accepted=receipt.n_accepted,
         speedup=receipt.speedup,

@@ -61,23 +61,26 @@ class ThoughtTokens:
         self._text += update.text
         self._parts += update.parts
         n_tokens = 0
-        for piece in update.pieces:
-            if isinstance(piece, ReasoningText):
-                n_tokens += self._cut(piece.text)
+        thoughts = [piece.text for piece in update.pieces if isinstance(piece, ReasoningText)]
+        # The mark before them may have the same letters. What may come after them has, if there are other pieces.
+        find = self._text.rfind if len(thoughts) == len(update.pieces) == 1 else self._text.find
+        for text in thoughts:
+            n_tokens += self._cut(max(find(text), 0), len(text))
+            find = self._text.find
         if update.pieces and not isinstance(update.pieces[-1], ReasoningText):
             self._text, self._parts = "", []
         return n_tokens
 
-    def _cut(self, thoughts: str) -> int:
-        """Drop the text up to the end of thoughts; return how many tokens these are."""
-        begin = max(self._text.find(thoughts), 0)
-        end, at, n_tokens = begin + len(thoughts), 0, 0
+    def _cut(self, begin: int, size: int) -> int:
+        """Drop the text up to the end of thoughts, which have ``size`` characters; return how many tokens these are."""
+        end, at, n_tokens = begin + size, 0, 0
         left: list[tuple[int, int]] = []
         for n_chars, n in self._parts:
-            is_thought = at < end and at + n_chars > begin
+            # A token without text is the beginning of a character that the next one completes.
+            is_thought = at < end and at + max(n_chars, 1) > begin
             at += n_chars
             n_tokens += n * is_thought
-            if at > end:
+            if at > end or (at == end and not is_thought):
                 left.append((min(n_chars, at - end), n * (not is_thought)))
         self._text, self._parts = self._text[end:], left
         return n_tokens

@@ -92,6 +92,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._stop_waiting()
         super().connection_lost(exc)
         # uvicorn tells the last request that has come, which waits for this one where a client sends several at once.
+        # Of one that comes while another runs it stops reading: then leaving shows only where writing fails.
         if self._answering is not None and not self._answering.response_complete:
             self._answering.disconnected = True
             self._answering.message_event.set()

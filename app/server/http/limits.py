@@ -89,7 +89,8 @@ class HostCheck:
         named = header(scope, b"host") if scope["type"] == "http" else None
         name = host_name((named or b"").decode("latin-1"))
         # Browsers always name the host. Checks of health that speak HTTP/1.0 name none.
-        if named is None or self._is_known(name) or _is_at_socket(scope):
+        may_be_unnamed = named is None and scope.get("http_version") == "1.0"
+        if may_be_unnamed or scope["type"] != "http" or self._is_known(name) or _is_at_socket(scope):
             await self._app(scope, receive, send)
             return
         address, port = scope["server"]

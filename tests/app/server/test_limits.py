@@ -143,15 +143,20 @@ async def test_without_a_key_only_known_names_are_let_in(settings, name, status)
 
 
 async def test_a_check_of_health_that_names_no_host_is_let_in():
-    asked = []
+    asked, told = [], []
 
     async def application(scope, receive, send):
         asked.append(scope)
 
+    async def send(message):
+        told.append(message)
+
     check = HostCheck(application, ServerSettings(), ApiKeys(ServerSettings(), KeyStore(Path("nowhere") / "keys.json")))
-    scope = {"type": "http", "path": "/health", "headers": [], "server": ("127.0.0.1", 8642)}
-    await check(scope, client_that_sends([]), client_that_sends([]))
+    scope = {"type": "http", "http_version": "1.0", "path": "/health", "headers": [], "server": ("127.0.0.1", 8642)}
+    await check(scope, client_that_sends([]), send)
     assert asked == [scope]
+    await check({**scope, "http_version": "1.1"}, client_that_sends([]), send)
+    assert (asked, told[0]["status"]) == ([scope], 400), "HTTP/1.1 asks for a name"
 
 
 @pytest.mark.parametrize("name", ["my-box.tailnet:8642", "a b", "*", ""])

@@ -259,3 +259,8 @@ def test_tokens_are_counted_by_what_they_are_however_they_come():
     halves = ((".<|fim", 1), ("_suffix|>1", 2), ("2", 1))
     assert n_reasoning(reply[:3], *((part,) for part in halves)) == n_reasoning(reply[:3] + halves) == 5
     assert n_reasoning(reply[:3], ((" <|", 1), ("fim", 1), ("ally", 1))) == 7, "it only began like the marker"
+    emoji = (("", 1), ("", 1), ("🦊", 1)) * 5
+    for parts in (emoji, ((OPEN[1:3], 1), ("fim", 1), ("x", 1), ("_p", 1), ("refix", 1))):
+        whole = ((OPEN, 1), *parts, (CLOSE, 1), ("1", 1))
+        assert n_reasoning(*((part,) for part in whole)) == len(parts)
+    assert n_reasoning(((OPEN, 1), *emoji, (CLOSE, 1), ("1", 1))) == len(emoji)

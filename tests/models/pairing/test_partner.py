@@ -108,6 +108,9 @@ def test_what_was_measured_goes_before_what_is_expected(folder):
     assert not found["ember-draft-q8_0"].is_worth_it
     elsewhere = judged(folder, store=store, conditions=replace(HERE, machine="elsewhere"))
     assert elsewhere["ember-q8_0"].measured is None
+    store.keep(MeasuredGain(target, file_id(EMBER_DRAFT), "here", 1.07, 10, 10.7, None, 1.4, "2026-01-01"))
+    idle = judged(folder, store=store)["ember-draft-q8_0"]
+    assert (idle.gain, idle.is_worth_it) == (1.0, False), "nothing was drafted: the rates differ by chance"
 
 
 def test_a_head_of_a_kind_that_does_not_run_is_refused(folder):

@@ -115,7 +115,7 @@ _MOST = 0.5  # of a reply's time
 _WORTH = 1.05  # speed-ups below this are within the spread of measurements
 _AGREES = 0.5  # accepted share of drafts: below, most of their work is thrown away
 _LIMITS = {
-    Bottleneck.COMPUTE: tr("Limited by computing: arithmetic took most of each step."),
+    Bottleneck.COMPUTE: tr("Limited by computing, not by the speed of memory."),
     Bottleneck.OVERHEAD: tr("Limited by work between steps: neither memory nor computing took most of the time."),
 }
 
