@@ -29,6 +29,7 @@ from ui.chat.tools.tool_box import ToolBox
 from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.chat.tuning_panel import TuningPanel
 from ui.client.api import Api
+from ui.client.attachments import Attachment
 from ui.client.chat_records import ChatSummary, Message
 from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
@@ -157,10 +158,20 @@ class ChatArea(QWidget):
         page.model_settings_wanted.connect(self._change_model)
         page.composer.prompts.clicked.connect(lambda: self._offer_prompts(page))
         page.composer.sent.connect(lambda text: self.tuning.take_typed())
+        page.composer.shelf.read_aside.connect(self._on_read_aside)
         self.prompts.changed.connect(page.begin_instructions)
         if pane is not self.desk.panes[0]:
             page.picker.set_models(self._watch.models)
         return page
+
+    def _on_read_aside(self, key: int, found: Attachment | str) -> None:
+        """Hand what was read for a chat that was left to the pane that shows it by now, or keep it."""
+        shelves = (page.composer.shelf for page in self.panes.pages)
+        shelf = next((shelf for shelf in shelves if shelf.key == key), None)
+        if shelf is not None:
+            shelf.take_read(found)
+        else:
+            self.desk.unsent.keep_read(key, found)
 
     @property
     def page(self) -> ChatPage:
