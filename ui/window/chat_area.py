@@ -111,7 +111,7 @@ class ChatArea(QWidget):
 
     def _connect_list(self) -> None:
         history, desk, exchange = self.history, self.desk, self.exchange
-        history.opened.connect(desk.open)
+        history.opened.connect(self.open_chat)
         history.beside_wanted.connect(self.open_beside)
         history.new_wanted.connect(self.new_chat)
         history.renamed.connect(desk.rename)
@@ -245,20 +245,25 @@ class ChatArea(QWidget):
 
     def new_chat(self) -> None:
         """Open an empty chat."""
-        self.wanted.emit()
+        self._bring_chat()
         self.desk.new_chat()
         self.history.choose(None)
         self.page.composer.setFocus()
 
     def open_chat(self, chat_id: int) -> None:
         """Open a chat in the pane that is used."""
-        self.wanted.emit()
+        self._bring_chat()
         self.desk.open(chat_id)
 
     def open_beside(self, chat_id: int | None) -> None:
         """Open a chat in a pane of its own, or an empty one."""
-        self.wanted.emit()
+        self._bring_chat()
         self.panes.open_beside(chat_id)
+
+    def _bring_chat(self) -> None:
+        """Bring the chat in sight, also where the one that is wanted is the one in use."""
+        self.wanted.emit()
+        self._sides.uncover()
 
     def _switch(self) -> None:
         self.wanted.emit()
@@ -266,15 +271,15 @@ class ChatArea(QWidget):
 
     def open_answer(self, question: str, answer: dict[str, Any], job: str) -> None:
         """Open what a job has answered as a chat."""
-        self.wanted.emit()
+        self._bring_chat()
         self.desk.open_answer(question, answer, f"slipstream job:{job}")
 
     def _with_page(self, act: Callable[[ChatPage], object]) -> Callable[[], object]:
         """Return what does this with the chat that is used then, in sight: it may take the keyboard."""
 
         def act_in_sight() -> None:
-            if self.isHidden():
-                self.wanted.emit()
+            if not self.panes.isVisible():
+                self._bring_chat()
             act(self.page)
 
         return act_in_sight
