@@ -6315,11 +6315,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>so small that memory speed hardly matters</source>
-      <translation>so klein, dass das Speichertempo kaum zählt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/sentences.py" />
       <source>{n_waiting} wait for a place.</source>
       <translation>{n_waiting} warten auf einen Platz.</translation>
     </message>
