@@ -977,6 +977,25 @@ def test_the_narrowest_window_with_large_text_shows_the_settings_whole(qtbot, wi
         assert window.page.isVisible()
 
 
+def test_a_chat_that_is_wanted_comes_out_from_under_its_settings(qtbot, window: MainWindow) -> None:
+    window.resize(480, 720)
+    window.resize_text(150)
+    chat = ask(qtbot, window, "Hi").chat_id
+    control = Qt.KeyboardModifier.ControlModifier
+    for want in (
+        lambda: window.chats.open_chat(chat),  # it is the one in use
+        lambda: window.chats.history.opened.emit(chat),
+        lambda: qtbot.keyClick(window, Qt.Key.Key_E, control),
+        lambda: qtbot.keyClick(window, Qt.Key.Key_N, control),
+        lambda: qtbot.keyClick(window, Qt.Key.Key_N, control),  # once more it stays the same
+    ):
+        window.chats.toggle_settings()
+        assert not window.page.isVisible()
+        want()
+        assert (window.page.isVisible(), window.chats.tuning.isVisible()) == (True, False)
+        assert window.page.isAncestorOf(window.focusWidget())
+
+
 def test_a_side_of_the_chat_that_is_asked_for_elsewhere_is_seen(qtbot, window: MainWindow) -> None:
     window.show_page("jobs")
     window.chats.toggle_settings()

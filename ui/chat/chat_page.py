@@ -173,7 +173,6 @@ class ChatPage(QWidget):
         self.composer.sent.connect(self._on_send)
         self.composer.field.textChanged.connect(self._keep.start)
         self.composer.shelf.changed.connect(self.keep_draft)
-        self.composer.shelf.read_aside.connect(self._keep_read)
         self.composer.shelf.count = self.sending.count
         self.composer.shelf.why_blind = self._why_blind
         self.composer.shelf.sight_wanted.connect(self._offer_sight)
@@ -279,7 +278,8 @@ class ChatPage(QWidget):
         self.fit.follow(conversation)
         self.composer.set_text(self._unsent.texts.get(self._draft_key, ""))
         self.picker.set_wanted(conversation.chat.settings.model)
-        self.composer.shelf.show_chat(self._draft_key, self._unsent.files.get(self._draft_key, ()))
+        key = self._draft_key
+        self.composer.shelf.show_chat(key, self._unsent.files.get(key, ()), self._unsent.untold.pop(key, ""))
         self.welcome.set_toy(self.picker.is_toy)
         self.composer.speed.show_speed(conversation.chat.settings.speed)
         self.settings_shown.emit(conversation.chat.settings)
@@ -325,10 +325,6 @@ class ChatPage(QWidget):
         self.composer.shelf.key = key  # a chat that begins has another one than before
         self._unsent.keep_texts({key: text} | self.transcript.unsent)
         self._unsent.keep_files(key, self.composer.shelf.attachments)
-
-    def _keep_read(self, key: int, file: Attachment) -> None:
-        """Keep a file of a chat that was left while it was read."""
-        self._unsent.keep_files(key, (*self._unsent.files.get(key, ()), file))
 
     def _on_unsent(self, texts: dict[int, str]) -> None:
         """Show what was written before the last start, above what was typed since."""

@@ -174,8 +174,8 @@ class JobsPage(Dressed, PageColumn):
         """Send a file to the server and run it."""
         self._refused.pop(path, None)
         try:
-            # To open a pipe would wait for whoever writes into it.
-            url = None if path.is_fifo() else url_in(_first_line(path))
+            # To open a pipe or a terminal would wait for whoever writes into it.
+            url = None if path.exists() and not path.is_file() else url_in(_first_line(path))
         except OSError as error:
             self._refuse(path, tr("{name} cannot be read: {strerror}.", name=path.name, strerror=system_reason(error)))
             return

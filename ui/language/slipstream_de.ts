@@ -940,7 +940,7 @@
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
       <source>Search chats</source>
-      <translation>Chats suchen</translation>
+      <translation>Chats durchsuchen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
@@ -1450,7 +1450,7 @@
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>too few plain steps yet</source>
-      <translation>zu wenige einfache Schritte</translation>
+      <translation>noch zu wenige einfache Schritte</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -6315,11 +6315,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>so small that memory speed hardly matters</source>
-      <translation>so klein, dass das Speichertempo kaum zählt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/sentences.py" />
       <source>{n_waiting} wait for a place.</source>
       <translation>{n_waiting} warten auf einen Platz.</translation>
     </message>
@@ -8711,7 +8706,7 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     <message>
       <location filename="../../models/catalog/catalog.py" />
       <source>A link leads out of this folder and is not followed. Import the folder it leads to.</source>
-      <translation>Eine Verknüpfung führt aus diesem Ordner hinaus, ihr wird nicht gefolgt. Importiere den Ordner, zu dem sie führt.</translation>
+      <translation>Eine Verknüpfung führt aus diesem Ordner hinaus, und ihr wird nicht gefolgt. Importiere den Ordner, zu dem sie führt.</translation>
     </message>
     <message>
       <location filename="../../models/catalog/catalog.py" />

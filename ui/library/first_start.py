@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
@@ -84,7 +85,7 @@ class FirstStart(QFrame):
         for offer in self.offers:
             offer.wanted.connect(self._on_wanted)
             offer.again_wanted.connect(lambda number, offer=offer: self._on_again(offer, number))
-            offer.cancel_wanted.connect(self._on_cancel)
+            offer.cancel_wanted.connect(lambda number, offer=offer: self._on_cancel(offer, number))
         self.others.button.clicked.connect(self._use_others)
         self.file.clicked.connect(self._choose_file)
         self.more.clicked.connect(self.find_wanted)
@@ -212,21 +213,26 @@ class FirstStart(QFrame):
     # The downloads.
 
     def _on_wanted(self, row: SuggestedRow) -> None:
-        self._awaited = (row.repo_id, row.quantisation)
-        self._link.ask(ask.StartDownload(row.repo_id, row.quantisation), failed=self._on_trouble)
+        key = self._awaited = (row.repo_id, row.quantisation)
+        self._link.ask(ask.StartDownload(row.repo_id, row.quantisation), failed=partial(self._on_trouble, key))
 
-    def _on_trouble(self, trouble: Trouble) -> None:
+    def _on_trouble(self, key: tuple[str, str] | None, trouble: Trouble) -> None:
         for offer in self.offers:
-            if offer.key == self._awaited:
+            if offer.key == key:
                 offer.show_problem(_sentence_of(trouble))
-        self._awaited = None
+        self._forget(key)
+
+    def _forget(self, key: tuple[str, str] | None) -> None:
+        """Await a model no longer; another one that was chosen since is."""
+        if self._awaited == key:
+            self._awaited = None
 
     def _on_again(self, offer: OfferedModel, number: int) -> None:
-        self._awaited = offer.key
-        self._link.ask(ask.ResumeDownload(number), failed=self._on_trouble)
+        key = self._awaited = offer.key
+        self._link.ask(ask.ResumeDownload(number), failed=partial(self._on_trouble, key))
 
-    def _on_cancel(self, number: int) -> None:
-        self._awaited = None
+    def _on_cancel(self, offer: OfferedModel, number: int) -> None:
+        self._forget(offer.key)
         self._link.ask(ask.CancelDownload(number))
 
     def _on_downloads(self, downloads: tuple[Download, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -148,7 +149,7 @@ class ConnectView(Dressed, PageColumn):
         self.add.setToolTip(tr("Make a key of this name"))
         self.add.clicked.connect(self._on_add)
         row = fill(QHBoxLayout(), (self.key_name, 1), self.add)
-        self._new = self._asked_key = ""
+        self._new = ""
         self.made = NoteCard(CALM, tr("Copy the key"))
         self.made.button.clicked.connect(self._on_copy_key)
         self.key_problem = ProblemLabel()
@@ -283,22 +284,24 @@ class ConnectView(Dressed, PageColumn):
         self.key_rows.show_rows([_key_row(key) for key in found.get("data") or ()])
 
     def _on_add(self) -> None:
+        if not self.add.isEnabled():
+            return  # Enter, while one is made: each is shown before the next
         name = self.key_name.text().strip()
         if not name:
             self._say_key_problem(tr("Give the key a name first."))
-        elif name != self._asked_key:  # by Enter once more
-            self._asked_key = name
-            self._api.ask("POST", "/slipstream/keys", {"name": name}, self._on_added, self._on_not_added)
+            return
+        self.add.setEnabled(False)
+        self._api.ask("POST", "/slipstream/keys", {"name": name}, partial(self._on_added, name), self._on_not_added)
 
     def _on_not_added(self, sentence: str) -> None:
-        self._asked_key = ""
+        self.add.setEnabled(True)
         self._say_key_problem(sentence)
 
-    def _on_added(self, found: dict[str, Any]) -> None:
+    def _on_added(self, name: str, found: dict[str, Any]) -> None:
+        self.add.setEnabled(True)
         self._new = str(found.get("key"))
-        if self.key_name.text().strip() == self._asked_key:
+        if self.key_name.text().strip() == name:  # else the next one is being typed
             self.key_name.clear()
-        self._asked_key = ""
         self.made.button.setText(tr("Copy the key"))
         self.made.say(tr("The key “{name}”, which is shown this once:\n{new}", name=found.get("name"), new=self._new))
         QTimer.singleShot(0, self, lambda: self.ensureWidgetVisible(self.made))  # it is shown this once

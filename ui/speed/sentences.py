@@ -31,13 +31,6 @@ class Help:
     target: str = ""
 
 
-def limit(snapshot: Snapshot) -> str:
-    """Return what sets the speed, in words for anybody."""
-    if snapshot.is_in_cache:
-        return tr("so small that memory speed hardly matters")
-    return LIMITS[snapshot.bound]
-
-
 def decision(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
     """Return what the scheduler decided and why; ``is_last``: the snapshot is of the last reply."""
     parts = []

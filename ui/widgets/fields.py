@@ -46,6 +46,7 @@ from PySide6.QtWidgets import (
     QStyledItemDelegate,
     QStyleOptionButton,
     QStyleOptionComboBox,
+    QStyleOptionFrame,
     QStyleOptionViewItem,
     QWidget,
 )
@@ -64,6 +65,7 @@ else:
     _SpinBox = object  # as in ``Dressed``
 _MARGIN = 8
 _SEARCH = 16  # pixels of the icon
+_BESIDE_TEXT = 2  # pixels that Qt leaves free at both ends of a line
 LABELS = 84  # pixels, the longest word before a field
 
 
@@ -82,8 +84,18 @@ class SearchField(Dressed, QLineEdit):
         self.clear_button.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # for the keyboard there is Escape
         self.clear_button.clicked.connect(self.clear)
         self.clear_button.hide()
-        self.textChanged.connect(lambda text: self.clear_button.setVisible(bool(text)))
+        self.textChanged.connect(self._on_text)
         self.dress()
+
+    @property
+    def width_of_name(self) -> int:
+        """The width in which its name can be read whole."""
+        self.ensurePolished()
+        option = QStyleOptionFrame()
+        self.initStyleOption(option)
+        margins, inside = self.textMargins(), self.fontMetrics().horizontalAdvance(self.placeholderText())
+        room = QSize(inside + margins.left() + margins.right() + 2 * _BESIDE_TEXT, 0)
+        return self.style().sizeFromContents(QStyle.ContentsType.CT_LineEdit, option, room, self).width()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Let keys lead on from here."""
@@ -105,15 +117,20 @@ class SearchField(Dressed, QLineEdit):
         super().resizeEvent(event)
         self._place_icons()
 
+    def _on_text(self, text: str) -> None:
+        self.clear_button.setVisible(bool(text))
+        self._place_icons()
+
     def _place_icons(self) -> None:
         side, clear = scaled(_SEARCH), self.clear_button
         icon = QRect(_MARGIN, (self.height() - side) // 2, side, side)
         end = QRect(QPoint(self.width() - clear.width() - 2, (self.height() - clear.height()) // 2), clear.size())
         for part, place in ((self._icon, icon), (clear, end)):
             part.setGeometry(QStyle.visualRect(self.layoutDirection(), self.rect(), place))
-        begin = side + _MARGIN // 2
+        # The name has the place of the button, which is there for a text.
+        before, after = side + _MARGIN // 2, side if self.text() else 0
         is_from_left = self.layoutDirection() is Qt.LayoutDirection.LeftToRight
-        self.setTextMargins(*((begin, 0, side, 0) if is_from_left else (side, 0, begin, 0)))
+        self.setTextMargins(*((before, 0, after, 0) if is_from_left else (after, 0, before, 0)))
 
 
 class _NumberField(_SpinBox):

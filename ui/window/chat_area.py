@@ -29,6 +29,7 @@ from ui.chat.tools.tool_box import ToolBox
 from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.chat.tuning_panel import TuningPanel
 from ui.client.api import Api
+from ui.client.attachments import Attachment
 from ui.client.chat_records import ChatSummary, Message
 from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
@@ -110,7 +111,7 @@ class ChatArea(QWidget):
 
     def _connect_list(self) -> None:
         history, desk, exchange = self.history, self.desk, self.exchange
-        history.opened.connect(desk.open)
+        history.opened.connect(self.open_chat)
         history.beside_wanted.connect(self.open_beside)
         history.new_wanted.connect(self.new_chat)
         history.renamed.connect(desk.rename)
@@ -157,10 +158,20 @@ class ChatArea(QWidget):
         page.model_settings_wanted.connect(self._change_model)
         page.composer.prompts.clicked.connect(lambda: self._offer_prompts(page))
         page.composer.sent.connect(lambda text: self.tuning.take_typed())
+        page.composer.shelf.read_aside.connect(self._on_read_aside)
         self.prompts.changed.connect(page.begin_instructions)
         if pane is not self.desk.panes[0]:
             page.picker.set_models(self._watch.models)
         return page
+
+    def _on_read_aside(self, key: int, found: Attachment | str) -> None:
+        """Hand what was read for a chat that was left to the pane that shows it by now, or keep it."""
+        shelves = (page.composer.shelf for page in self.panes.pages)
+        shelf = next((shelf for shelf in shelves if shelf.key == key), None)
+        if shelf is not None:
+            shelf.take_read(found)
+        else:
+            self.desk.unsent.keep_read(key, found)
 
     @property
     def page(self) -> ChatPage:
@@ -234,20 +245,25 @@ class ChatArea(QWidget):
 
     def new_chat(self) -> None:
         """Open an empty chat."""
-        self.wanted.emit()
+        self._bring_chat()
         self.desk.new_chat()
         self.history.choose(None)
         self.page.composer.setFocus()
 
     def open_chat(self, chat_id: int) -> None:
         """Open a chat in the pane that is used."""
-        self.wanted.emit()
+        self._bring_chat()
         self.desk.open(chat_id)
 
     def open_beside(self, chat_id: int | None) -> None:
         """Open a chat in a pane of its own, or an empty one."""
-        self.wanted.emit()
+        self._bring_chat()
         self.panes.open_beside(chat_id)
+
+    def _bring_chat(self) -> None:
+        """Bring the chat in sight, also where the one that is wanted is the one in use."""
+        self.wanted.emit()
+        self._sides.uncover()
 
     def _switch(self) -> None:
         self.wanted.emit()
@@ -255,15 +271,15 @@ class ChatArea(QWidget):
 
     def open_answer(self, question: str, answer: dict[str, Any], job: str) -> None:
         """Open what a job has answered as a chat."""
-        self.wanted.emit()
+        self._bring_chat()
         self.desk.open_answer(question, answer, f"slipstream job:{job}")
 
     def _with_page(self, act: Callable[[ChatPage], object]) -> Callable[[], object]:
         """Return what does this with the chat that is used then, in sight: it may take the keyboard."""
 
         def act_in_sight() -> None:
-            if self.isHidden():
-                self.wanted.emit()
+            if not self.panes.isVisible():
+                self._bring_chat()
             act(self.page)
 
         return act_in_sight

@@ -321,13 +321,56 @@ def test_files_that_are_still_read_stay_with_their_chat(qtbot, watched: MainWind
     assert not shelf.is_reading
 
 
+def test_files_that_are_still_read_go_to_the_pane_that_shows_their_chat(qtbot, watched: MainWindow, tmp_path) -> None:
+    window, left = watched, watched.page
+    window.resize(1400, 800)
+    first = send(qtbot, window, "Hello").chat_id
+    (tmp_path / "empty.txt").write_text("")
+    left.composer.shelf.add([long_file(tmp_path), tmp_path / "empty.txt"])
+    window.desk.new_chat()
+    window.chats.open_beside(first)
+    shelf = window.page.composer.shelf
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == first)
+    qtbot.waitUntil(lambda: shelf.problem.text() == "empty.txt is empty.")
+    assert [one.name for one in shelf.attachments] == ["animals.txt"]
+    assert left.composer.shelf.chips == []
+    window.page.keep_draft()
+    assert [one.name for one in window.desk.unsent.files[first]] == ["animals.txt"]
+
+
+def test_what_goes_wrong_while_no_pane_shows_its_chat_is_said_where_it_is_opened(
+    qtbot, watched: MainWindow, tmp_path: Path
+) -> None:
+    window, shelf = watched, watched.page.composer.shelf
+    window.resize(1400, 800)
+    first = send(qtbot, window, "Hello").chat_id
+    (tmp_path / "empty.txt").write_text("")
+    shelf.add([tmp_path / "empty.txt"])
+    with qtbot.waitSignal(shelf.read_aside):
+        window.desk.new_chat()
+    window.chats.open_beside(first)
+    qtbot.waitUntil(lambda: window.page.composer.shelf.problem.text() == "empty.txt is empty.")
+
+
+def test_a_message_waits_for_what_was_pasted_until_it_is_written(qtbot, watched: MainWindow) -> None:
+    page, shelf = watched.page, watched.page.composer.shelf
+    page.composer.set_text("What is this?")
+    shelf.add_text("What was pasted. " * 9)
+    assert shelf.is_reading
+    assert not page.composer.button.isEnabled()
+    qtbot.waitUntil(page.composer.button.isEnabled)
+    assert [one.name for one in shelf.attachments] == ["Pasted text.txt"]
+
+
 def test_an_image_that_cannot_be_kept_says_why(qtbot, watched: MainWindow, tmp_path: Path, monkeypatch) -> None:
     shelf, image = watched.page.composer.shelf, QImage(400, 300, QImage.Format.Format_RGB32)
+    image.fill(0)  # else what lies in memory: it may be too much for the disk
     with small_disk(tmp_path / "disk", 64 << 10) as disk:
         monkeypatch.setattr(tempfile, "tempdir", str(disk))
         fill_up(disk / "much")
         shelf.add_image(image)
         qtbot.waitUntil(lambda: "cannot be attached: " in shelf.problem.text())
+        assert not shelf.is_reading
         assert [path.name for path in disk.iterdir()] == ["much"]
         (disk / "much").unlink()
         shelf.add_image(image)

@@ -183,6 +183,9 @@ for page in ("library", "speed", "server", "jobs", "settings", "chat", "chat"):
         if area.isVisible() and area.widgetResizable():
             assert area.widget().minimumSizeHint().width() <= area.viewport().width(), page
     window.chats.history.setVisible(page == "chat")  # beside it the chat has less room
+application.processEvents()
+search = window.chats.history.search
+assert search.width() >= search.width_of_name, (search.placeholderText(), search.width(), search.width_of_name)
 window.close()
 api.close()
 """

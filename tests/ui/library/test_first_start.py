@@ -154,6 +154,16 @@ def test_a_model_that_the_hub_has_no_more_is_no_name_to_check(qtbot, card: First
     assert not card.is_busy, "nothing comes: the card may go once another model is here"
 
 
+def test_one_that_is_refused_late_leaves_the_one_chosen_since(qtbot, card: FirstStart) -> None:
+    refused, wanted = card.offers[:2]
+    with qtbot.waitSignal(card.use_wanted) as used:
+        refused.again_wanted.emit(999)  # which there is not
+        wanted.button.click()  # before the answer about the other
+    assert "Take another one" in refused.state.text()
+    assert wanted.row is not None
+    assert wanted.row.repo_id in used.args[0]
+
+
 def test_other_models_are_those_that_can_be_downloaded(card: FirstStart, window: MainWindow) -> None:
     card.more.click()
     assert window.library.finder.field.isVisible(), "the two toys that are here are no choice"

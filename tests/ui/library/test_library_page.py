@@ -454,8 +454,11 @@ def test_enter_in_the_quantisations_does_what_the_button_would(qtbot, page: Libr
     pane = page.finder.pane
     qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf")
     hub.fault("fox-Q8_0.gguf", Fault(times=1, stall_after=1_000))
-    qtbot.mouseClick(pane.list.viewport(), Qt.MouseButton.LeftButton, pos=pane.list.viewport().rect().center())
-    assert not page.downloads.rows, "a click chooses"
+    pulled = list[str]()
+    pane.pull_wanted.connect(lambda repo_id, file: pulled.append(file))
+    row = pane.list.visualRect(pane.list.model().index(0, 0))
+    qtbot.mouseClick(pane.list.viewport(), Qt.MouseButton.LeftButton, pos=row.center())
+    assert (pane.list.key, pulled) == ("fox-Q4_K_M.gguf", []), "a click chooses"
     pane.list.choose("fox-Q8_0.gguf")
     pane.list.setFocus()
     qtbot.keyClick(pane.list, Qt.Key.Key_Return)

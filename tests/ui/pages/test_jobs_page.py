@@ -298,6 +298,14 @@ def test_what_is_wrong_with_a_file_is_said_beside_it_until_it_can_be_run(
     page.run_file(path)  # nobody writes into it: to open it would wait for ever
     assert row_of(page, path.name).problem.text().startswith(f"{path.name} is no file of requests")
     path.unlink()
+    writing, terminal = os.openpty()
+    path.symlink_to(os.ttyname(terminal))
+    os.write(writing, b'{"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": {}}\n')
+    page.run_file(path)  # what it says first does not make it a file: after that it waits for ever too
+    assert row_of(page, path.name).problem.text().startswith(f"{path.name} is no file of requests")
+    os.close(terminal)
+    os.close(writing)
+    path.unlink()
     page.run_file(tmp_path / "gone.jsonl")
     assert "cannot be read" in row_of(page, "gone.jsonl").problem.text()
     row_of(page, "gone.jsonl").buttons["Remove"].click()

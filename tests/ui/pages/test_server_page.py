@@ -271,8 +271,10 @@ def test_a_key_is_made_shown_once_and_revoked(qtbot, page: ServerPage) -> None:
     qtbot.keyClick(view.key_name, Qt.Key.Key_Return)  # the second is no other key
     view.add.click()
     view.key_name.setText("phone")
+    qtbot.keyClick(view.key_name, Qt.Key.Key_Return)  # the first is shown this once: it is not replaced at once
     qtbot.waitUntil(lambda: "laptop" in view.key_rows.rows)
     assert view.key_name.text() == "phone", "what is typed meanwhile stays"
+    assert "“laptop”" in view.made.words.text()
     assert not view.key_problem.isVisible()
     view.made.button.click()
     assert view.made.button.text() == "Copied"

@@ -13,10 +13,11 @@ from models.formatting.json_values import plain
 from models.library.values import Choosing, ModelFitReport, PartnerRow, Partners, QuantiseOffer, QuantiseTarget
 from ui.client.api import Api
 from ui.client.live_events import LiveEvents
+from ui.gauges import faces
 from ui.speed.history import SECONDS, History
 from ui.speed.measuring_card import PAIR, STOPPED, VERIFY, gains
 from ui.speed.plots import LinePlot, figures
-from ui.speed.sentences import decision, helps, limit
+from ui.speed.sentences import LIMITS, decision, helps
 from ui.speed.speed_page import DASH, load_facts
 from ui.theme.colours import use_colours
 from ui.theme.tokens import DARK, mixed
@@ -50,8 +51,6 @@ def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) 
     assert words in decision(snapshot, "Because.", False)
     assert "in the last reply 4 of 11 guessed" in decision(Snapshot(n_drafted=11, n_accepted=4), "", True)
     assert "Nothing was drafted for the last reply" in decision(Snapshot(), "Because.", True)
-    assert limit(Snapshot(bound=Bottleneck.BANDWIDTH)) == "limited by memory speed"
-    assert "hardly matters" in limit(Snapshot(bound=Bottleneck.BANDWIDTH, is_in_cache=True))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +174,10 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     served.desk.current.send("Tell me a story about a fox.")
     qtbot.waitUntil(lambda: not served.desk.current.is_running and "last reply" in page.unit.text())
     assert float(page.rate.text().replace(",", "")) > 0
-    assert "GB/s" in page.limit.text()
+    what, _, reads = page.limit.text().partition(": ")
+    assert what.lower() in LIMITS.values()
+    assert "GB/s" in reads
+    assert all(LIMITS[bound] == f"limited by {words}" for bound, words in faces.LIMITS.items()), "as in the foot"
     assert page.why.text() != ""
     qtbot.waitUntil(lambda: "tokens per second now" in page.plots[0].accessibleDescription())
     qtbot.waitUntil(lambda: page.memory.parts != () and page.memory.parts[1].value > 0)

@@ -40,11 +40,11 @@ class Shelf(Dressed, QWidget):
     """
 
     changed = Signal()
-    read_aside = Signal(object, object)  # the chat that is not shown now, and its Attachment
+    read_aside = Signal(object, object)  # the chat that is not shown here now; its Attachment, or why there is none
     file_wanted = Signal()  # another one, in place of one that cannot be attached
     sight_wanted = Signal(object)  # a model that sees images; the button that asks for it
     _kept = Signal(object, object)  # where a pasted image or text lies, and in which chat it was pasted
-    _not_kept = Signal(str)  # why it lies nowhere
+    _not_kept = Signal(str, object)  # why it lies nowhere
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,13 +52,13 @@ class Shelf(Dressed, QWidget):
         self.count: Count = lambda text, then: None
         # Why images cannot be sent, "" where they can.
         self.why_blind: Callable[[], str] = lambda: ""
-        self._kept.connect(lambda path, key: self._read(path, key, is_copy=True))
-        self._not_kept.connect(self.tell)
+        self._kept.connect(self._on_kept)
+        self._not_kept.connect(self._on_not_kept)
         self._told, self._can_choose = "", False
         self._chips: dict[Chip, FileReading | None] = {}
         self.key = 0  # of the chat that is shown
+        self._written: list[int] = []  # by chat what was pasted and is being written
         self._aside: dict[Chip, tuple[int, FileReading]] = {}  # of other chats
-        self._untold: dict[int, str] = {}  # what went wrong with them
         self.problem, self.way_out = plain_label(tone="field problem"), TextButton("")
         self.way_out.clicked.connect(self._on_way_out)
         self.dismiss = IconButton("close", tr("Dismiss"), size=12)
@@ -88,8 +88,8 @@ class Shelf(Dressed, QWidget):
 
     @property
     def is_reading(self) -> bool:
-        """True while a file is read."""
-        return any(reading is not None for reading in self._chips.values())
+        """True while a file is read, or written to be read."""
+        return self.key in self._written or any(reading is not None for reading in self._chips.values())
 
     def add(self, paths: Iterable[Path]) -> None:
         """Read files, one after the other."""
@@ -121,6 +121,8 @@ class Shelf(Dressed, QWidget):
         """Write a file that only the message has, on a thread, and read it then."""
         self.tell("")
         key = self.key
+        self._written.append(key)
+        self.changed.emit()
 
         def keep() -> None:
             folder: str | None = None
@@ -131,11 +133,23 @@ class Shelf(Dressed, QWidget):
                 if folder is not None:
                     shutil.rmtree(folder, ignore_errors=True)
                 reason = system_reason(error)
-                self._not_kept.emit(tr("What was pasted cannot be attached: {reason}.", reason=reason))
+                self._not_kept.emit(tr("What was pasted cannot be attached: {reason}.", reason=reason), key)
             else:
                 self._kept.emit(Path(folder) / name, key)
 
         threading.Thread(target=keep, name=name, daemon=True).start()
+
+    def _on_kept(self, path: Path, key: int) -> None:
+        self._written.remove(key)
+        self._read(path, key, is_copy=True)
+
+    def _on_not_kept(self, problem: str, key: int) -> None:
+        self._written.remove(key)
+        if key == self.key:
+            self.tell(problem)
+            self.changed.emit()
+        else:
+            self.read_aside.emit(key, problem)
 
     def _read(self, path: Path, key: int, is_copy: bool = False) -> None:
         chip = self._add_chip(path.name)
@@ -148,8 +162,15 @@ class Shelf(Dressed, QWidget):
         self._start_next()
         self._show()
 
-    def show_chat(self, key: int, attachments: Sequence[Attachment]) -> None:
-        """Show the files of another chat."""
+    def take_read(self, found: Attachment | str) -> None:
+        """Show a file of this chat that was read elsewhere, or say why it was not."""
+        if isinstance(found, str):
+            self._tell_more(found)
+        else:
+            self._show_read(self._add_chip(found.name), found)
+
+    def show_chat(self, key: int, attachments: Sequence[Attachment], problem: str) -> None:
+        """Show the files of another chat, and what went wrong with them."""
         for chip, reading in list(self._chips.items()):
             if reading is not None:
                 self._lay_aside(chip, self.key, reading)
@@ -161,7 +182,7 @@ class Shelf(Dressed, QWidget):
                 self._chips[chip] = reading
                 self._flow.addWidget(chip)
                 chip.show()
-        self.tell(self._untold.pop(key, ""))
+        self.tell(problem)
         self.count_again()
 
     def show_attachments(self, attachments: Sequence[Attachment]) -> None:
@@ -258,22 +279,28 @@ class Shelf(Dressed, QWidget):
             self._start_next()
             return
         self._chips[chip] = None
+        self._show_read(chip, attachment)
+        self._start_next()
+
+    def _show_read(self, chip: Chip, attachment: Attachment) -> None:
         chip.show_attachment(attachment)
         self.show_problem()
         self._count(chip, attachment)
-        self._start_next()
         self.changed.emit()
 
     def _on_failed(self, chip: Chip, problem: str) -> None:
         if (key := self._drop_aside(chip)) is not None:
-            self._untold[key] = "\n".join(filter(None, (self._untold.get(key), problem)))
+            self.read_aside.emit(key, problem)
             self._start_next()
             return
-        said = self._told
         self._drop(chip)
-        self.tell(f"{said}\n{problem}" if said and problem not in said else problem, can_choose=True)
+        self._tell_more(problem)
         self._start_next()
         self.changed.emit()
+
+    def _tell_more(self, problem: str) -> None:
+        said = self._told
+        self.tell(f"{said}\n{problem}" if said and problem not in said else problem, can_choose=True)
 
     def _on_removed(self, chip: Chip) -> None:
         self._drop(chip)

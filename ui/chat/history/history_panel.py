@@ -219,7 +219,8 @@ class HistoryPanel(Dressed, QFrame):
         self.more.dress()  # its size is needed now
         self._name.ensurePolished()
         self._head.invalidate()
-        self.setMinimumWidth(max(LEAST, self._head.minimumSize().width() + 2 * Space.M))
+        needed = max(self._head.minimumSize().width(), self.search.width_of_name)
+        self.setMinimumWidth(max(LEAST, needed + 2 * Space.M))
         set_icon(self.archive, "archive", colours().muted, size=16)
 
     def _on_archive(self, is_shown: bool) -> None:

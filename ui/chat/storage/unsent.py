@@ -20,6 +20,7 @@ class Unsent:
         self._archive = archive
         self.texts: Texts = {}
         self.files: Files = {}
+        self.untold: Texts = {}  # by chat what went wrong with files while no pane showed it
 
     def read(self, then: Callable[[Texts], None]) -> None:
         """Read what was kept; ``then`` gets its texts. What was written since goes before it."""
@@ -47,3 +48,10 @@ class Unsent:
         if files != self.files.get(key, ()):
             self.files[key] = files
             self._archive.write(lambda store: store.save_draft_attachments(key, files))
+
+    def keep_read(self, key: int, found: Attachment | str) -> None:
+        """Keep one more file of a chat, or why there is none."""
+        if isinstance(found, str):
+            self.untold[key] = "\n".join(filter(None, (self.untold.get(key), found)))
+        else:
+            self.keep_files(key, (*self.files.get(key, ()), found))
