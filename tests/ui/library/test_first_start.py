@@ -159,6 +159,7 @@ def test_one_that_is_refused_late_leaves_the_one_chosen_since(qtbot, card: First
     with qtbot.waitSignal(card.use_wanted) as used:
         refused.again_wanted.emit(999)  # which there is not
         wanted.button.click()  # before the answer about the other
+        refused.cancel_wanted.emit(999)  # which ends the other alone
     assert "Take another one" in refused.state.text()
     assert wanted.row is not None
     assert wanted.row.repo_id in used.args[0]
