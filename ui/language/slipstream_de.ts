@@ -1089,6 +1089,16 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Open the chat</source>
+      <translation>Den Chat öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Open the first</source>
+      <translation>Den ersten öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
       <source>Out of its folder</source>
       <translation>Aus dem Ordner nehmen</translation>
     </message>
@@ -2036,8 +2046,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>Chats cannot be saved right now: {reason} Trying again every few seconds.</source>
-      <translation>Chats lassen sich gerade nicht speichern: {reason} Alle paar Sekunden ein neuer Versuch.</translation>
+      <source>Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.</source>
+      <translation>Chats lassen sich gerade nicht in {parent} speichern: {reason} Alle paar Sekunden ein neuer Versuch.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
@@ -8940,8 +8950,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
-      <source>{needed:size} are needed in {folder} and {free:size} are free: {missing:size} are missing. Free some space, or choose a smaller quantisation.</source>
-      <translation>In {folder} werden {needed:size} gebraucht, und {free:size} sind frei: Es fehlen {missing:size}. Schaffe Platz, oder wähle eine kleinere Quantisierung.</translation>
+      <source>{needed:size} are needed in {folder}, {reserve:size} beside them stay free for other programs, and {free:size} are free: {missing:size} are missing. Free some space, or choose a smaller quantisation.</source>
+      <translation>In {folder} werden {needed:size} gebraucht, daneben bleiben {reserve:size} für andere Programme frei, und {free:size} sind frei: Es fehlen {missing:size}. Schaffe Platz, oder wähle eine kleinere Quantisierung.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
