@@ -6255,6 +6255,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
+      <source>Measured: memory reads {bandwidth} a second. Predictions use the new figures from now on.</source>
+      <translation>Gemessen: Der Speicher liest {bandwidth} in der Sekunde. Vorhersagen benutzen ab jetzt die neuen Zahlen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
       <source>{n_same:,} of {n_all:,} replies are the same. Where the others part, two tokens were about equally likely, so rounding decided.</source>
       <translation>{n_same:,} von {n_all:,} Antworten sind gleich. Wo sich die anderen trennen, waren zwei Token etwa gleich wahrscheinlich, und Rundung entschied.</translation>
     </message>
