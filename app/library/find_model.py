@@ -53,7 +53,8 @@ def find_model(name: str, models: Catalog | None = None) -> ModelEntry:
 def last_chosen(models: Catalog) -> ModelEntry | None:
     """Return the usable model that the user chose last, of those that have run; else the one that was used last.
 
-    What other programs ask for, and a race, is use and no choice. None where none of them is there.
+    What other programs ask for, and a race, is use and no choice: no toy takes the starter's place by it. None where
+    none of them is there.
     """
     from app.settings.model_settings_store import model_usage
 
@@ -62,8 +63,9 @@ def last_chosen(models: Catalog) -> ModelEntry | None:
         return None
     usable = [entry for entry in models.entries() if entry.problem is None]
     writing = [entry for entry in usable if entry.facts is None or not entry.facts.is_for_vectors]
-    for when in (used.choice_of, used.of):
-        times = [(when(entry.path) or 0.0, entry) for entry in writing]
+    real = [entry for entry in writing if not entry.is_toy]
+    for when, among in ((used.choice_of, writing), (used.of, real)):
+        times = [(when(entry.path) or 0.0, entry) for entry in among]
         newest, entry = max(times, key=lambda known: known[0], default=(0.0, None))
         if newest > 0:
             return entry

@@ -119,7 +119,7 @@ def check_space(folder: Path, n_missing: int, reserve: int) -> None:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     if n_missing and n_missing + reserve > free:
-        raise NoSpace(folder, n_missing + reserve, free)
+        raise NoSpace(folder, n_missing, reserve, free)
 
 
 def numbered(path: Path) -> Iterator[Path]:

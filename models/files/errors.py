@@ -48,16 +48,17 @@ class NothingToChoose(DownloadError):
 
 
 class NoSpace(DownloadError):
-    """The disk has too little space; ``needed`` and ``free`` are bytes."""
+    """The disk has too little space; ``needed``, ``reserve`` (which stays free) and ``free`` are bytes."""
 
-    def __init__(self, folder: Path, needed: int, free: int) -> None:
+    def __init__(self, folder: Path, needed: int, reserve: int, free: int) -> None:
         super().__init__(
-            "{needed:size} are needed in {folder} and {free:size} are free: {missing:size} are "
-            "missing. Free some space, or choose a smaller quantisation.",
+            "{needed:size} are needed in {folder}, {reserve:size} beside them stay free for other programs, and "
+            "{free:size} are free: {missing:size} are missing. Free some space, or choose a smaller quantisation.",
             needed=needed,
+            reserve=reserve,
             folder=folder,
             free=free,
-            missing=needed - free,
+            missing=needed + reserve - free,
         )
 
 

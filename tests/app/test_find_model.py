@@ -11,7 +11,6 @@ import pytest
 from app.environment.paths import models_folder, usage_file
 from app.library.find_model import UnknownModel, catalog, find_model, last_chosen
 from app.settings.model_settings_store import UsageStore
-from models.catalog.catalog import Catalog
 from tests.support.pair_files import decoder_for_vectors
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
@@ -61,13 +60,16 @@ def test_the_model_used_last_is_the_newest_that_is_there(home: Path) -> None:
     assert last_chosen(catalog()) is None
     models_folder().mkdir(parents=True)
     vectors = decoder_for_vectors(models_folder() / "vectors.gguf")
-    for seconds, model in ((2.0, EMBER_DRAFT), (1.0, EMBER), (3.0, vectors)):
+    fox = Path(shutil.copyfile(EMBER_DRAFT, models_folder() / "fox.gguf"))
+    bear = Path(shutil.copyfile(EMBER, models_folder() / "bear.gguf"))
+    for seconds, model in ((2.0, fox), (1.0, bear), (3.0, vectors), (4.0, EMBER_DRAFT)):
         UsageStore(usage_file(), lambda now=seconds: now).note(model)
     found = last_chosen(catalog())
     assert found is not None
-    assert found.name == "ember-draft-q8_0", "the newest that writes"
-    found = last_chosen(Catalog([models_folder()], starter=None))
-    assert found is None
+    assert found.name == "fox", "the newest that writes and is no toy, which a race may have used"
+    fox.unlink()
+    bear.unlink()
+    assert last_chosen(catalog()) is None
 
 
 def test_the_model_that_was_chosen_last_goes_before_those_that_were_used_since(home: Path) -> None:

@@ -1089,6 +1089,16 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Open the chat</source>
+      <translation>Den Chat öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Open the first</source>
+      <translation>Den ersten öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
       <source>Out of its folder</source>
       <translation>Aus dem Ordner nehmen</translation>
     </message>
@@ -2036,8 +2046,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>Chats cannot be saved right now: {reason} Trying again every few seconds.</source>
-      <translation>Chats lassen sich gerade nicht speichern: {reason} Alle paar Sekunden ein neuer Versuch.</translation>
+      <source>Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.</source>
+      <translation>Chats lassen sich gerade nicht in {parent} speichern: {reason} Alle paar Sekunden ein neuer Versuch.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
@@ -6245,6 +6255,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
+      <source>Measured: memory reads {bandwidth} a second. Predictions use the new figures from now on.</source>
+      <translation>Gemessen: Der Speicher liest {bandwidth} in der Sekunde. Vorhersagen benutzen ab jetzt die neuen Zahlen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
       <source>{n_same:,} of {n_all:,} replies are the same. Where the others part, two tokens were about equally likely, so rounding decided.</source>
       <translation>{n_same:,} von {n_all:,} Antworten sind gleich. Wo sich die anderen trennen, waren zwei Token etwa gleich wahrscheinlich, und Rundung entschied.</translation>
     </message>
@@ -8935,8 +8950,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
-      <source>{needed:size} are needed in {folder} and {free:size} are free: {missing:size} are missing. Free some space, or choose a smaller quantisation.</source>
-      <translation>In {folder} werden {needed:size} gebraucht, und {free:size} sind frei: Es fehlen {missing:size}. Schaffe Platz, oder wähle eine kleinere Quantisierung.</translation>
+      <source>{needed:size} are needed in {folder}, {reserve:size} beside them stay free for other programs, and {free:size} are free: {missing:size} are missing. Free some space, or choose a smaller quantisation.</source>
+      <translation>In {folder} werden {needed:size} gebraucht, daneben bleiben {reserve:size} für andere Programme frei, und {free:size} sind frei: Es fehlen {missing:size}. Schaffe Platz, oder wähle eine kleinere Quantisierung.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />

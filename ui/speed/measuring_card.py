@@ -8,9 +8,9 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from models.formatting.figures import in_marks
+from models.formatting.figures import in_marks, size
 from models.library import requests as ask
-from models.library.values import MeasuringStep, PairStep, Partners, Trouble
+from models.library.values import MachineFacts, MeasuringStep, PairStep, Partners, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
 from ui.speed.bars import Bar, BarList
@@ -140,7 +140,14 @@ class MeasuringCard(QWidget):
         self._end(self._results or tr("Measured. Predictions use these figures from now on."), "")
         if was == PAIR:
             self._link.ask(ask.ShowPartners(self._model), self._on_partners, lambda trouble: None)
+        elif was == MEASURE:
+            self._link.ask(ask.ShowMachine(), self._on_machine, lambda trouble: None)
         self.measured.emit()
+
+    def _on_machine(self, found: MachineFacts) -> None:
+        if found.bandwidth and not self._running:
+            words = tr("Measured: memory reads {bandwidth} a second. Predictions use the new figures from now on.")
+            self._say(words.format(bandwidth=size(found.bandwidth)), "")
 
     def _on_partners(self, found: Partners) -> None:
         known = [(one.name, one.measured) for one in found.partners if one.measured and not one.drafted_nothing]

@@ -122,7 +122,7 @@ QCheckBox:disabled { color: $muted; }
 QCheckBox::indicator { width: ${box}px; height: ${box}px; border: 1px solid $muted; border-radius: 4px;
     background: $raised; }
 QCheckBox::indicator:checked { background: $accent; border-color: $accent; }
-QCheckBox::indicator:disabled { background: $panel; border-color: $border_strong; }
+QCheckBox::indicator:disabled { background: $panel; border-color: $disabled; }
 QCheckBox::indicator:checked:disabled { background: $muted; border-color: $muted; }
 
 #composerCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_l}px; }

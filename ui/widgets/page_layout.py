@@ -40,9 +40,10 @@ from PySide6.QtWidgets import (
 
 from ui.language import tr
 from ui.theme.colours import Dressed
-from ui.theme.layouts import fill
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
+from ui.widgets.flow_layout import FlowLayout
 
 TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
 _PREPARE_MS = 50
@@ -57,7 +58,7 @@ _LONG_WORD = re.compile(r"\S{24}(?=\S)")  # so many letters have room in any fon
 class PageTabs(QFrame):
     """Tabs by their names; ``row`` takes what stands at the end. The keys are those of ``parent``, the page.
 
-    Where there is too little room the longest tabs end in an ellipsis.
+    Where there is too little room beside each other some stand below; one alone that is too long ends in an ellipsis.
     """
 
     chosen = Signal(str)
@@ -65,10 +66,11 @@ class PageTabs(QFrame):
     def __init__(self, names: Sequence[str], parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("topBar")
-        self.setFixedHeight(TOP_BAR)
         self.tabs: dict[str, QPushButton] = {}
         self._words = {name: name for name in names}
-        self.row = fill(QHBoxLayout(self), spacing=Space.XS, margins=(Space.M, 0, Space.S, 0))
+        self._flow = FlowLayout(spacing=Space.XS)
+        centred = fill(QVBoxLayout(), STRETCH, self._flow, STRETCH)
+        self.row = fill(QHBoxLayout(self), (centred, 1), spacing=Space.XS, margins=(Space.M, 0, Space.S, 0))
         group = QButtonGroup(self)
         for number, name in enumerate(names, 1):
             tab = QPushButton(name)
@@ -83,9 +85,8 @@ class PageTabs(QFrame):
             # Of the pages that have these keys, only the one that is seen takes them.
             QShortcut(QKeySequence(f"Ctrl+{number}"), parent, lambda name=name: self.chosen.emit(name))
             group.addButton(tab)
-            self.row.addWidget(tab)
+            self._flow.addWidget(tab)
             self.tabs[name] = tab
-        self.row.addStretch()
         self.tabs[names[0]].setChecked(True)
 
     def write(self, name: str, words: str) -> None:
@@ -98,14 +99,17 @@ class PageTabs(QFrame):
         font = QFont(next(iter(self.tabs.values())).font())
         font.setWeight(QFont.Weight.DemiBold)
         metrics = QFontMetrics(font)
-        wanted = [metrics.horizontalAdvance(words) + 2 * TAB_SIDE for words in self._words.values()]
-        most = widest_of(wanted, self._room()) if self.isVisible() else max(wanted)
-        for (name, words), width in zip(self._words.items(), wanted, strict=True):
-            tab, room = self.tabs[name], min(width, most)
+        most = self._room()
+        for name, words in self._words.items():
+            tab, wanted = self.tabs[name], metrics.horizontalAdvance(words) + 2 * TAB_SIDE
+            room = min(wanted, most) if self.isVisible() else wanted
             elided = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room - 2 * TAB_SIDE)
-            tab.setText(elided if room < width else words)
+            tab.setText(elided if room < wanted else words)
             tab.setAccessibleName(words)
             tab.setMinimumWidth(room)
+        self.setFixedHeight(
+            max(TOP_BAR, self._flow.heightForWidth(most) + 2 * Space.S) if self.isVisible() else TOP_BAR
+        )
 
     def minimumSizeHint(self) -> QSize:
         """Be as narrow as the window is."""
@@ -123,19 +127,9 @@ class PageTabs(QFrame):
 
     def _room(self) -> int:
         """How much of the width is left for tabs."""
-        margins, items = self.row.contentsMargins(), [self.row.itemAt(at) for at in range(self.row.count())]
-        tabs = list(self.tabs.values())
-        others = sum(item.sizeHint().width() for item in items if item is not None and item.widget() not in tabs)
-        return self.width() - margins.left() - margins.right() - others - self.row.spacing() * (len(items) - 1)
-
-
-def widest_of(widths: Sequence[int], room: int) -> int:
-    """Return how wide the widest may be so that all of them have room; those that are narrower stay as they are."""
-    for n_left, width in zip(range(len(widths), 0, -1), sorted(widths), strict=True):
-        if width * n_left > room:
-            return max(0, room // n_left)
-        room -= width
-    return max(widths)
+        margins, items = self.row.contentsMargins(), [self.row.itemAt(at) for at in range(1, self.row.count())]
+        others = sum(item.sizeHint().width() + self.row.spacing() for item in items if item is not None)
+        return self.width() - margins.left() - margins.right() - others
 
 
 class ScrollColumn(QScrollArea):

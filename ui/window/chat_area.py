@@ -128,7 +128,7 @@ class ChatArea(QWidget):
         history.export_wanted.connect(exchange.write)
         history.exchange_left.connect(exchange.cancel)
         exchange.progressed.connect(lambda words: history.show_exchange(words, is_over=False))
-        exchange.ended.connect(lambda words, is_other: history.show_exchange(words, True, is_other))
+        exchange.ended.connect(lambda words, is_other, new: history.show_exchange(words, True, is_other, new))
         exchange.took_in.connect(desk.list_soon)
         desk.put_away.connect(lambda chat: self._offer_undo(tr("Chat archived"), partial(desk.archive, chat, False)))
         desk.deleted.connect(lambda chat: self._offer_undo(tr("Chat deleted"), partial(desk.restore, chat)))

@@ -461,6 +461,8 @@ class TestDisk:
         with pytest.raises(NoSpace, match=r"2\.0 MB are needed .* 500 KB are free: 1\.5 MB are missing") as caught:
             pull()
         assert caught.value.args[0].facts["needed"] == len(CONTENT)
+        with pytest.raises(NoSpace, match=r"^2\.0 MB are needed .* 134 MB .* stay free .*: 136 MB are missing"):
+            pull(reserve_bytes=128 << 20)
         assert server.content_requests() == []
 
     def test_a_partial_file_that_others_remove_in_the_middle_is_told(self, pull, server, folder):

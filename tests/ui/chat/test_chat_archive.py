@@ -129,7 +129,7 @@ def test_writes_that_failed_are_tried_again_in_order(desks, tmp_path: Path, monk
     desk.archive.save_chat(Chat(1, "One", 0, 0))
     desk.archive.save_message(a_message(2))
     assert desk.ask(ChatStore.chats) == []
-    assert "disk is full" in (desk.problems[0] or "")
+    assert f"saved in {tmp_path} right now: the disk is full" in (desk.problems[0] or "")
     full[0] = False
     desk.archive.close()
     assert desk.problems[-1] is None

@@ -388,6 +388,13 @@ def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindo
     qtbot.waitUntil(lambda: history.note.words.text().startswith("1 chat imported"))
     qtbot.waitUntil(lambda: history.model.n_chats == 1)
     assert all(action.isEnabled() for action in history.more_menu().actions())
+    assert history.note.more.text() == "Open the chat"
+    history.note.more.click()
+    assert history.note.isHidden()
+    qtbot.waitUntil(lambda: window.desk.current.chat.title == history.model.index(1).data())
+    history.import_wanted.emit(tmp_path / "conversations.json")
+    qtbot.waitUntil(lambda: "here already" in history.note.words.text())
+    assert history.note.more.isHidden(), "none has come"
     history.note.button.click()
     assert history.note.isHidden()
     history.import_wanted.emit(tmp_path / "conversations.json")

@@ -106,6 +106,8 @@ def test_a_menu_for_another_chat_leaves_the_mark_on_the_open_one(qtbot, panel: H
     panel.show_chats(CHATS, "")
     panel.choose(1)
     other = panel.model.index(panel.model.row_of(3))
+    qtbot.mousePress(panel.list.viewport(), Qt.MouseButton.RightButton, pos=panel.list.visualRect(other).center())
+    assert panel.list.currentIndex().data(CHAT_ID) == 1, "it is the menu that marks"
     panel.list.customContextMenuRequested.emit(panel.list.visualRect(other).center())
     assert panel.list.currentIndex() == other, "what the menu is about"
     panel.findChild(QMenu).close()

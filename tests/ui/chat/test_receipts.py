@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from PySide6.QtGui import QTextLayout
+from PySide6.QtWidgets import QLabel
 
 from core.values.messages import Bottleneck, Snapshot
-from ui.chat.messages.receipt_view import ReceiptLine
+from ui.chat.messages.receipt_view import ReceiptCard, ReceiptLine
 from ui.chat.messages.receipts import failure_of, phases, receipt, receipt_facts, what_would_help, why_this_fast
 from ui.client.chat_records import Message, Role, Status, Timings
 from ui.gauges import faces
@@ -139,3 +141,16 @@ def test_drafts_are_not_advised_where_they_were_used() -> None:
     drafted = replace(plain, drafted_tokens=80, accepted_tokens=60, speedup=1.0)
     assert "a draft model may help" not in what_would_help(drafted)
     assert why_this_fast(replace(drafted, peak_share=None)).startswith("Drafts did not make it faster.")
+
+
+def test_a_rate_in_the_legend_is_not_broken_at_its_slash(qtbot, appearance: Appearance) -> None:
+    card = ReceiptCard()
+    qtbot.addWidget(card)
+    card.show_timings(Timings(decode_ms=37, decode_tokens=17, decode_per_second=434))
+    (rate,) = (label for label in card.findChildren(QLabel) if "434 tok" in label.text())
+    words = QTextLayout(rate.text(), rate.font())
+    words.beginLayout()
+    line = words.createLine()
+    line.setLineWidth(rate.fontMetrics().horizontalAdvance("17 tokens at 434 tok/"))
+    words.endLayout()
+    assert rate.text()[: line.textLength()] == "17 tokens at 434 "

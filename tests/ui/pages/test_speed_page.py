@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from PySide6.QtCore import QCoreApplication, QRect, Qt, QTimer
 from PySide6.QtGui import QPaintEvent, QRegion
@@ -10,12 +12,21 @@ from app.server.meters import Gpu, read_nvidia
 from core.values.messages import Bottleneck, Snapshot
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.formatting.json_values import plain
-from models.library.values import Choosing, ModelFitReport, PartnerRow, Partners, QuantiseOffer, QuantiseTarget
+from models.library import requests as ask
+from models.library.values import (
+    Choosing,
+    MachineFacts,
+    ModelFitReport,
+    PartnerRow,
+    Partners,
+    QuantiseOffer,
+    QuantiseTarget,
+)
 from ui.client.api import Api
 from ui.client.live_events import LiveEvents
 from ui.gauges import faces
 from ui.speed.history import SECONDS, History
-from ui.speed.measuring_card import PAIR, STOPPED, VERIFY, gains
+from ui.speed.measuring_card import MEASURE, PAIR, STOPPED, VERIFY, MeasuringCard, gains
 from ui.speed.plots import LinePlot, figures
 from ui.speed.sentences import LIMITS, decision, helps
 from ui.speed.speed_page import DASH, load_facts
@@ -234,3 +245,15 @@ def test_a_fact_with_a_long_name_leaves_room_for_what_is_said_of_it(qtbot) -> No
     qtbot.waitUntil(lambda: min(label.width(), value.width()) > 0.4 * grid.width())
     assert label.toolTip().startswith("a-very-long-name")
     assert [one.toolTip() for one in short.findChildren(ElidedLabel)] == ["", "1.80×"]
+
+
+def test_what_was_measured_of_the_machine_is_said(qtbot) -> None:
+    class Link:
+        def ask(self, request: object, then: Callable[[object], None], *others: object) -> None:
+            is_shown = isinstance(request, ask.ShowMachine)
+            then(MachineFacts("CPU", 2, 8, 8, (), 33e9) if is_shown else None)
+
+    card = MeasuringCard(Link())
+    qtbot.addWidget(card)
+    card.buttons[MEASURE].click()
+    assert card.result.text().startswith("Measured: memory reads 33.0 GB a second.")

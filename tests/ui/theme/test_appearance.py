@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QStackedWidget, QVBoxLayout, QW
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.text_size import scaled
 from ui.theme.tokens import DARK, Type
+from ui.widgets.fields import CheckField
 from ui.widgets.page_layout import plain_label, style_as
 
 
@@ -67,3 +68,18 @@ def test_a_colour_of_a_rule_that_no_longer_counts_goes_also_where_it_was_out_of_
     assert label.palette().windowText().color().name() == DARK.danger
     style_as(label, "tone", "")
     assert label.palette().windowText().color().name() == DARK.text
+
+
+def test_in_high_contrast_a_box_that_cannot_be_ticked_is_fainter(qtbot, appearance: Appearance) -> None:
+    appearance.wear(ThemeChoice.CONTRAST, appearance.accent, 100)
+    box = CheckField("Keep running")
+    qtbot.addWidget(box)
+
+    def edge() -> float:
+        picture = box.grab().toImage()
+        middle = picture.height() // 2
+        return min(picture.pixelColor(x, middle).lightnessF() for x in range(4))
+
+    can = edge()
+    box.setEnabled(False)
+    assert edge() > can + 0.2

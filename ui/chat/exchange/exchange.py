@@ -29,7 +29,7 @@ class Exchange(QObject):
     """One import or export at a time. ``ended`` says in a sentence what became of it."""
 
     progressed = Signal(str)  # a sentence
-    ended = Signal(str, bool)  # and whether another file may do better
+    ended = Signal(str, bool, object)  # and whether another file may do better, and the chats that were imported
     took_in = Signal()  # chats have come
 
     def __init__(self, archive: ChatArchive, ids: Ids, parent: QObject | None = None) -> None:
@@ -49,11 +49,11 @@ class Exchange(QObject):
             self._process.stop()
             self._process = None
             self.took_in.emit()
-            self.ended.emit(tr("The import was stopped. What was imported until then is kept."), False)
+            self.ended.emit(tr("The import was stopped. What was imported until then is kept."), False, ())
         if self._export is not None:
             export, self._export = self._export, None
             self._archive.ask(lambda store: export.give_up(), lambda nothing: None, None)
-            self.ended.emit(tr("The export was stopped."), False)
+            self.ended.emit(tr("The export was stopped."), False, ())
 
     # Import.
 
@@ -83,7 +83,7 @@ class Exchange(QObject):
 
         def done(share: float | None) -> None:
             if self._process is process and share is not None:
-                n_all = taken.n_new + taken.n_known
+                n_all = len(taken.new) + taken.n_known
                 self.progressed.emit(
                     tr(
                         "Importing…  {share:.0%}  ·  {n_all:,} {words}",
@@ -101,11 +101,11 @@ class Exchange(QObject):
                 return
             self._process = None
             self.took_in.emit()
-            n_seen = taken.n_new + taken.n_known + taken.n_empty
+            n_seen = len(taken.new) + taken.n_known + taken.n_empty
             if not problems and not n_seen and not taken.left_out:
                 problems.append(tr("The file could not be read: it may be damaged."))
             words = " ".join([*problems, *([taken.sentence()] if n_seen or not problems else [])])
-            self.ended.emit(words, bool(problems) and not n_seen)
+            self.ended.emit(words, bool(problems) and not n_seen, taken.new)
 
         self._archive.ask(lambda store: None, done, None)
 
@@ -157,6 +157,7 @@ class Exchange(QObject):
                 if problem
                 else done,
                 bool(problem),
+                (),
             )
 
 

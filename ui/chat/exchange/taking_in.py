@@ -22,14 +22,14 @@ _LATEST_MS = 253_402_300_800_000  # the end of the year 9999
 class Taken:
     """What became of the chats so far."""
 
-    n_new: int = 0
+    new: list[int] = field(default_factory=list)  # the chats that have come
     n_known: int = 0
     n_empty: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
 
     def sentence(self) -> str:
         """Return what became of them, in words."""
-        words = [tr("{chats} imported.", chats=_number(self.n_new, "chat"))]
+        words = [tr("{chats} imported.", chats=_number(len(self.new), "chat"))]
         if self.n_known:
             words.append(
                 tr("1 chat was here already.")
@@ -75,7 +75,7 @@ def take_in(store: ChatStore, found: dict[str, Any], ids: Ids, taken: Taken) -> 
     whole = found["whole"] or found
     sorting = (str(whole.get("folder") or ""), whole.get("is_pinned") is True, whole.get("is_archived") is True)
     store.add_chat(chat, messages, source, sorting)
-    taken.n_new += 1
+    taken.new.append(chat.id)
 
 
 def _is_own(store: ChatStore, source: str) -> bool:

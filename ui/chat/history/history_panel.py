@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from PySide6.QtGui import (
     QDropEvent,
     QFocusEvent,
     QKeyEvent,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
@@ -124,6 +125,8 @@ class HistoryPanel(Dressed, QFrame):
         self.more.clicked.connect(lambda: open_menu(self.more_menu(), self.more))
         self.note = NoteCard(CALM)
         self.note.button.clicked.connect(self._on_note)
+        self.note.more.clicked.connect(self._open_imported)
+        self._imported: int | None = None  # the chat that can be opened
         self._mark, self._name = QLabel(), QLabel("Slipstream")
         self._name.setProperty("tone", "title")
         self._lay_out()
@@ -321,9 +324,17 @@ class HistoryPanel(Dressed, QFrame):
             action.setEnabled(self._is_over)  # one at a time
         return menu
 
-    def show_exchange(self, words: str, is_over: bool, offers_other: bool = False) -> None:
-        """Say how far an import or export is, or what became of it; offer to choose another file where that helps."""
+    def show_exchange(
+        self, words: str, is_over: bool, offers_other: bool = False, imported: Sequence[int] = ()
+    ) -> None:
+        """Say how far an import or export is, or what became of it.
+
+        Offers to choose another file where that helps, and to open the first of the chats that were imported.
+        """
         self._is_over, self._offers_other = is_over, offers_other
+        self._imported = imported[0] if imported else None
+        self.note.more.setText(tr("Open the chat") if len(imported) == 1 else tr("Open the first"))
+        self.note.more.setVisible(bool(imported))
         other = tr("Choose a file…") if self._ask_again == self.import_chats else tr("Choose another place…")
         self.note.button.setText(other if offers_other else "OK" if is_over else tr("Stop"))
         self.note.button.show()
@@ -339,6 +350,11 @@ class HistoryPanel(Dressed, QFrame):
         self.note.hide()
         if self._offers_other:
             self._ask_again()
+
+    def _open_imported(self) -> None:
+        self.list.setFocus()
+        self.note.hide()
+        self.opened.emit(self._imported)
 
     def export_all(self) -> None:
         """Ask where all chats are written; one import or export is made at a time."""
@@ -444,6 +460,11 @@ class _ChatList(QListView):
     def is_editing(self) -> bool:
         """Whether a name is being changed."""
         return self.state() == self.State.EditingState
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose a line. The right button asks for a menu, which marks its line for as long as it is open."""
+        if event.button() != Qt.MouseButton.RightButton:
+            super().mousePressEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take chats of this list."""

@@ -176,7 +176,8 @@ class ReceiptCard(QFrame):
 
 
 def _words(phase: Phase) -> tuple[str, str, str]:
-    return phase.name, milliseconds(phase.ms), phase.words
+    # A line would also break behind the slash of a unit.
+    return phase.name, milliseconds(phase.ms), phase.words.replace("/", "/\N{WORD JOINER}")
 
 
 class _Dot(QLabel):

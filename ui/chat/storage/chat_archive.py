@@ -158,7 +158,8 @@ class ChatArchive:
         if not self._next_try:
             self._tell(
                 tr(
-                    "Chats cannot be saved right now: {reason} Trying again every few seconds.",
+                    "Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.",
+                    parent=self._path.parent,
                     reason=disk_reason(error),
                 )
             )
