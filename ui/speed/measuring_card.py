@@ -146,8 +146,11 @@ class MeasuringCard(QWidget):
 
     def _on_machine(self, found: MachineFacts) -> None:
         if found.bandwidth and not self._running:
-            words = tr("Measured: memory reads {bandwidth} a second. Predictions use the new figures from now on.")
-            self._say(words.format(bandwidth=size(found.bandwidth)), "")
+            words = tr(
+                "Measured: memory reads {bandwidth} a second. Predictions use the new figures from now on.",
+                bandwidth=size(found.bandwidth),
+            )
+            self._say(words, "")
 
     def _on_partners(self, found: Partners) -> None:
         known = [(one.name, one.measured) for one in found.partners if one.measured and not one.drafted_nothing]
