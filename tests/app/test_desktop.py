@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,13 +16,13 @@ import pytest
 from app.client.discovery import RunningServer, running_servers
 from app.desktop import desktop_app as desktop
 from app.environment.exit_codes import ExitCode
-from app.environment.paths import config_folder, usage_file
+from app.environment.paths import config_folder, models_folder, usage_file
 from app.settings.model_settings_store import UsageStore
-from models.catalog.catalog import STARTER_FOLDER
 from models.library.requests import PREFIX
 from tests.support.fork_server import forked_library_command
 from tests.support.library_client import LibraryClient
 from tests.support.waiting import until
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
 
@@ -70,8 +71,11 @@ def test_without_a_display_it_says_so_and_offers_what_works(tmp_path: Path, vari
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_the_model_used_last_is_opened_a_second_start_raises_the_window_and_ctrl_c_leaves_nothing(home: Path) -> None:
-    for seconds, name in enumerate(("ember-draft-q8_0", "ember-q8_0", "ember-draft-q8_0"), 1):
-        UsageStore(usage_file(), lambda now=float(seconds): now).note(STARTER_FOLDER / f"{name}.gguf")
+    models_folder().mkdir(parents=True)
+    fox = Path(shutil.copy(EMBER_DRAFT, models_folder() / "fox.gguf"))
+    bear = Path(shutil.copy(EMBER, models_folder() / "bear.gguf"))
+    for seconds, model in enumerate((fox, bear, fox), 1):
+        UsageStore(usage_file(), lambda now=float(seconds): now).note(model)
     variables = environment(home, QT_QPA_PLATFORM="offscreen")
     first = subprocess.Popen(COMMAND, cwd=ROOT, env=variables, stderr=subprocess.PIPE, text=True)
     try:
@@ -85,7 +89,7 @@ def test_the_model_used_last_is_opened_a_second_start_raises_the_window_and_ctrl
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=60)
     assert first.returncode == 0
-    assert server.model == "ember-draft-q8_0"
+    assert server.model == "fox"
     until(lambda: not psutil.pid_exists(server.pid))
 
 
@@ -110,7 +114,7 @@ def test_it_ends_in_order_also_when_it_has_just_begun(home: Path, page: str) -> 
 def test_a_download_goes_on_after_the_server_died_and_after_the_app_was_left(
     home: Path, monkeypatch: pytest.MonkeyPatch, hub_server: HubServer
 ) -> None:
-    hub_server.add("acme/fox-GGUF", {"fox-Q8_0.gguf": (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()})
+    hub_server.add("acme/fox-GGUF", {"fox-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
     hub_server.fault("fox-Q8_0.gguf", Fault(bytes_per_second=5e4))
     monkeypatch.setenv("HF_HOME", str(home / "hf-home"))
     app = subprocess.Popen(COMMAND, cwd=ROOT, env=environment(home, QT_QPA_PLATFORM="offscreen"))
