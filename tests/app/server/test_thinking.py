@@ -194,7 +194,9 @@ def test_thoughts_stay_in_the_text_where_a_request_wants_that_and_are_an_item_of
     apart = thinker.chat(max_tokens=30, extra_body={"reasoning_budget": 6}).choices[0].message
     assert text == f"{OPEN}{apart.reasoning_content}{CLOSE}{apart.content}"
     assert not getattr(message.choices[0].message, "reasoning_content", None)
-    answer = thinker.client.responses.create(model="ember-q8_0", input="Tell me.", max_output_tokens=40)
+    answer = thinker.client.responses.create(
+        model="ember-q8_0", input="Tell me.", max_output_tokens=40, extra_body={"reasoning_budget": 6}
+    )
     assert [item.type for item in answer.output] == ["reasoning", "message"]
     assert answer.output_text
     assert answer.usage.output_tokens_details.reasoning_tokens > 0

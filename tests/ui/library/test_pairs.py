@@ -95,8 +95,9 @@ def test_a_pair_is_tested_by_one_click_once_replies_have_ended_and_another_can_b
     assert "A reply is being written on this machine." in card.wait.words.text()
     server.n_active = 0
     qtbot.waitUntil(card.bar.isVisible)
-    qtbot.waitUntil(lambda: "tokens/s instead of" in card.result.text())
-    qtbot.waitUntil(lambda: "× measured" in card.facts.facts[DRAFT])
+    # Where a step takes a third of a millisecond, drafts may pay or not.
+    qtbot.waitUntil(lambda: any(words in card.result.text() for words in ("tokens/s instead of", "drafted nothing")))
+    qtbot.waitUntil(lambda: any(words in card.facts.facts[DRAFT] for words in ("× measured", "drafted nothing")))
     assert not card.bar.isVisible()
     server.n_active = 1
     card.test.click()
