@@ -133,10 +133,22 @@ def seen_after(folder, *times):
     return seen.seconds
 
 
-def test_a_run_that_was_disturbed_hardly_counts_and_a_machine_that_has_changed_is_soon_believed(tmp_path):
+def test_a_run_that_was_disturbed_is_not_kept_and_a_machine_that_has_changed_is_soon_believed(tmp_path):
     assert seen_after(tmp_path, 0.25, 0.010) == 0.010
-    assert seen_after(tmp_path, 0.012, 0.25, 0.011, 0.25) == 0.012
-    assert seen_after(tmp_path, 0.030, 0.031, 0.030, 0.031) == 0.031
+    assert seen_after(tmp_path, 0.012, 0.25, 0.011, 0.25) == 0.011
+    assert [run.seconds for run in read_runs(tmp_path, "here")] == [0.010, 0.012, 0.011]
+    assert seen_after(tmp_path, 0.030, 0.031) == 0.011
+    assert seen_after(tmp_path, 0.032) == 0.031
+    assert [run.seconds for run in read_runs(tmp_path, "here")] == [0.030, 0.031, 0.032]
+    assert seen_after(tmp_path, 0.011) == 0.011
+    assert len(read_runs(tmp_path, "here")) == 1
+
+
+def test_outliers_of_one_kind_say_nothing_of_another_and_slow_runs_are_believed_only_in_a_row(tmp_path):
+    add_runs(tmp_path, "here", [RUN, replace(RUN, n_past=5_000, seconds=0.02), replace(RUN, model="b", seconds=0.04)])
+    for slow in (0.05, 0.05, 0.01, 0.05, 0.05, 0.09):
+        add_runs(tmp_path, "here", [replace(RUN, seconds=slow)])
+    assert [run.seconds for run in read_runs(tmp_path, "here")] == [0.01, 0.02, 0.04, 0.01]
 
 
 def test_a_file_that_was_made_with_guessed_seconds_counts_as_empty(tmp_path):

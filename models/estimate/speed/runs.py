@@ -23,6 +23,9 @@ FILE_NAME = "runs.json"
 _FORMAT = 3
 # Runs that are kept of one model with the same options and about the same context, and of all models.
 _KEPT_EACH, _KEPT = 7, 600
+# A run that takes this many times as long as the others of its kind was disturbed, unless as many as _BELIEVED in a row
+# do. One that is as much faster was not: nothing makes a reply faster than the machine is.
+_FAR_OFF, _BELIEVED = 1.5, 3
 _MOST_AMOUNTS = 64
 _LONGEST = 3600.0
 _adding = threading.Lock()
@@ -60,20 +63,17 @@ class ModelRun:
 
 def read_runs(folder: Path, machine: str) -> tuple[ModelRun, ...]:
     """Runs of this machine, oldest first; a file that is damaged, old, or of another machine, counts as empty."""
-    content = read_json(folder / FILE_NAME)
-    try:
-        if (content["format"], content["machine"]) != (_FORMAT, machine):
-            return ()
-        return tuple(run for entry in content["runs"] if (run := _run(entry)) is not None)
-    except (KeyError, TypeError):
-        return ()
+    return _read(folder, machine, "runs")
 
 
 def add_runs(folder: Path, machine: str, runs: Sequence[ModelRun]) -> None:
-    """Add runs to the file and drop the oldest; raises OSError if the folder cannot be written."""
+    """Add runs to the file, but no outliers, and drop the oldest; raises OSError if the folder cannot be written."""
     with _adding:  # each engine of a server adds its own
-        kept = _kept((*read_runs(folder, machine), *runs))
-        content = {"format": _FORMAT, "machine": machine, "runs": [asdict(run) for run in kept]}
+        kept, doubted = list(read_runs(folder, machine)), list(_read(folder, machine, "doubted"))
+        for run in runs:
+            kept, doubted = _with(kept, doubted, run)
+        lists = {"runs": _kept(kept), "doubted": _kept(doubted)}
+        content = {"format": _FORMAT, "machine": machine, **{name: list(map(asdict, of)) for name, of in lists.items()}}
         write_whole(folder / FILE_NAME, json.dumps(content))
 
 
@@ -105,6 +105,33 @@ def judged(runs: Iterable[ModelRun], model: str, n_bytes: int, draft: str) -> tu
 def _middle(runs: Sequence[ModelRun]) -> ModelRun:
     """The median by time; of two the faster, since a disturbance only makes a run longer."""
     return sorted(runs, key=lambda run: run.seconds)[(len(runs) - 1) // 2]
+
+
+def _with(kept: list[ModelRun], doubted: list[ModelRun], run: ModelRun) -> tuple[list[ModelRun], list[ModelRun]]:
+    """Runs that are kept, and outliers that may be believed later, after another run."""
+    same = [one for one in kept if one.key == run.key]
+    alike = [one for one in doubted if one.key == run.key and _is_near(one, run)]
+    doubted = [one for one in doubted if one.key != run.key]
+    if not same or _is_near(_middle(same), run):
+        return [*kept, run], doubted
+    if run.seconds > _middle(same).seconds and len(alike) + 1 < _BELIEVED:
+        return kept, [*doubted, *alike, run]
+    # The machine is not what it was, or the kept runs were disturbed.
+    return [*(one for one in kept if one.key != run.key or _is_near(one, run)), *alike, run], doubted
+
+
+def _is_near(one: ModelRun, other: ModelRun) -> bool:
+    return max(one.seconds, other.seconds) <= _FAR_OFF * min(one.seconds, other.seconds)
+
+
+def _read(folder: Path, machine: str, name: str) -> tuple[ModelRun, ...]:
+    content = read_json(folder / FILE_NAME)
+    try:
+        if (content["format"], content["machine"]) != (_FORMAT, machine):
+            return ()
+        return tuple(run for entry in content.get(name, ()) if (run := _run(entry)) is not None)
+    except (AttributeError, KeyError, TypeError):
+        return ()
 
 
 def _kept(runs: Iterable[ModelRun]) -> list[ModelRun]:
