@@ -4,7 +4,7 @@ The model is Ember, deep Ember where rates are compared. The engine is the same 
 by this program over its pipe. Nothing is drafted. Parts:
 
 - ttft: the same prompt to the engine and over HTTP, in turns, one client; the difference of the times to first text.
-- rate: tokens per second of some streams over HTTP beside the engine's own; the engine again is the control. Replies
+- rate: tokens per second of some streams over HTTP beside the engine's own; another engine is the control. Replies
   have 96 tokens. Requests over HTTP arrive one after the other, so with 32 tokens mostly the start would be compared.
 - streams: the texts of simultaneous streams compared with those of the same requests without streaming, in each
   protocol.
@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -31,6 +32,7 @@ from benchmarks.api_agent import CONVERSATIONS, CompletionConversation, converse
 from benchmarks.api_client import PROTOCOLS, ApiClient, Protocol, Stream, as_turn
 from benchmarks.http_load import run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
+from benchmarks.target import add_options, target_file
 from core.machine.host import core_count
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
@@ -131,40 +133,56 @@ def measure_ttft(engine: EngineSide, client: ApiClient, protocol: Protocol, roun
     }
 
 
-def measure_rate(engine: EngineSide, server: ServerProcess, n_streams: int, options: argparse.Namespace) -> ReportRow:
-    """Return tokens per second over HTTP beside the engine's, and the engine's beside its own."""
-    n_tokens: int = options.tokens
-    url = server.wait_listening()
+def measure_rates(model: Path, n_threads: int, options: argparse.Namespace) -> list[ReportRow]:
+    """Return tokens per second over HTTP beside the engine's, and those of another engine, for some numbers of streams.
 
-    def over_http() -> float:
-        bodies: list[dict[str, object]] = [
-            {"prompt": as_turn(_prompt()), "max_tokens": n_tokens, "temperature": 0, "ignore_eos": True}
-            for _ in range(n_streams)
-        ]
-        load = run_load(url, bodies, server.api_key)
-        assert load.n_tokens == n_streams * n_tokens, "a reply came back short"
-        return load.rate
-
-    def direct() -> float:
-        seconds = engine.run([as_turn(_prompt()) for _ in range(n_streams)], n_tokens)[1]
-        return n_streams * n_tokens / seconds
-
-    sides = (direct, over_http, direct)
-    rates: list[list[float]] = [[], [], []]
-    for turn in range(options.rounds + 1):
-        for place in range(len(sides)):
-            index = (turn + place) % len(sides)
-            rate = sides[index]()
-            if turn:
-                rates[index].append(rate)
-    pairs = list(zip(*rates, strict=True))
-    return {
-        "streams": n_streams,
-        "engine_tokens_per_s": round(median(rates[0]), 1),
-        "http_tokens_per_s": round(median(rates[1]), 1),
-        "http_vs_engine": round(median([http / ((first + again) / 2) for first, http, again in pairs]), 4),
-        "engine_vs_engine": round(median([again / first for first, _, again in pairs]), 4),
+    Where a process's memory lies makes it some per cent faster or slower for life, so each round has its own.
+    """
+    n_most: int = options.slots
+    ratios: dict[int, list[tuple[float, float, float]]] = {
+        n_streams: [] for n_streams in sorted({1, max(1, n_most // 4), n_most})
     }
+    for round_ in range(options.rounds):
+        with (
+            _engine(model, n_most, n_threads) as engine,
+            serving(model, n_most, n_threads) as server,
+            _engine(model, n_most, n_threads) as other,
+        ):
+            sides = [partial(_engine_rate, engine), partial(_http_rate, server), partial(_engine_rate, other)]
+            for side in sides:
+                side(n_most, 4)  # the first requests of a process take longer
+            for n_streams, found in ratios.items():
+                rates = [0.0] * len(sides)
+                for place in range(len(sides)):
+                    index = (round_ + place) % len(sides)
+                    rates[index] = sides[index](n_streams, options.tokens)
+                found.append((rates[0], rates[1], rates[2]))
+        say(f"rate: round {round_ + 1} of {options.rounds}")
+    return [
+        {
+            "streams": n_streams,
+            "engine_tokens_per_s": round(median([engine for engine, _, _ in found]), 1),
+            "http_tokens_per_s": round(median([http for _, http, _ in found]), 1),
+            "http_vs_engine": round(median([http / ((engine + other) / 2) for engine, http, other in found]), 4),
+            "engine_vs_engine": round(median([other / engine for engine, _, other in found]), 4),
+        }
+        for n_streams, found in ratios.items()
+    ]
+
+
+def _http_rate(server: ServerProcess, n_streams: int, n_tokens: int) -> float:
+    bodies: list[dict[str, object]] = [
+        {"prompt": as_turn(_prompt()), "max_tokens": n_tokens, "temperature": 0, "ignore_eos": True}
+        for _ in range(n_streams)
+    ]
+    load = run_load(server.wait_listening(), bodies, server.api_key)
+    assert load.n_tokens == n_streams * n_tokens, "a reply came back short"
+    return load.rate
+
+
+def _engine_rate(engine: EngineSide, n_streams: int, n_tokens: int) -> float:
+    seconds = engine.run([as_turn(_prompt()) for _ in range(n_streams)], n_tokens)[1]
+    return n_streams * n_tokens / seconds
 
 
 def measure_streams(server: ServerProcess, protocol: Protocol, n_streams: int, n_tokens: int) -> ReportRow:
@@ -280,12 +298,12 @@ def measure_agent(server: ServerProcess, template: str, n_turns: int) -> list[Re
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the parts that are wanted."""
     n_threads = options.threads or core_count()
-    names = ("rounds", "tokens", "slots", "layers", "requests", "turns")
+    names = ("rounds", "tokens", "slots", "layers", "shape", "requests", "turns")
     report = BenchReport("api", settings={name: getattr(options, name) for name in names} | {"threads": n_threads})
-    deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=options.layers))
+    target = target_file(options)
     for part in options.parts:
         say(part)
-        rows, summary = _PARTS[part](options, deep, n_threads)
+        rows, summary = _PARTS[part](options, target, n_threads)
         report.rows += [{"part": part, **row} for row in rows]
         report.summary |= summary
     return report
@@ -304,11 +322,8 @@ def _ttft(options: argparse.Namespace, _deep: Path, n_threads: int) -> _Found:
     return rows, {"added_ttft_ms_max": max(row["added_ms_p50"] for row in rows)}
 
 
-def _rate(options: argparse.Namespace, deep: Path, n_threads: int) -> _Found:
-    n_most = options.slots
-    with _engine(deep, n_most, n_threads) as engine, serving(deep, n_most, n_threads) as server:
-        counts = sorted({1, max(1, n_most // 4), n_most})
-        rows = [measure_rate(engine, server, count, options) for count in counts]
+def _rate(options: argparse.Namespace, model: Path, n_threads: int) -> _Found:
+    rows = measure_rates(model, n_threads, options)
     lowest = min(rows, key=lambda row: row["http_vs_engine"])
     return rows, {
         "http_vs_engine_min": lowest["http_vs_engine"],
@@ -361,7 +376,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tokens", type=int, default=96, help="tokens of a reply, where rates and streams are compared"
     )
     parser.add_argument("--slots", type=int, default=64, choices=range(1, 65), metavar="N", help="most streams at once")
-    parser.add_argument("--layers", type=int, default=60, help="layers of deep Ember")
+    add_options(parser)
     parser.add_argument("--requests", type=int, default=10_000, help="small requests, at least 20")
     parser.add_argument("--turns", type=int, default=20, help="turns of the agent")
     parser.add_argument(

@@ -12,7 +12,7 @@ from tools.model_factory.wide_factory import SHAPES, wide_draft, wide_ember
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--layers`` and ``--shape``."""
     parser.add_argument("--layers", type=int, default=60, help="layers of deep Ember, the target")
-    parser.add_argument("--shape", choices=tuple(SHAPES), help="a target of this size instead, for a GPU")
+    parser.add_argument("--shape", choices=tuple(SHAPES), help="a target of this size instead")
 
 
 def target_file(options: argparse.Namespace) -> Path:
