@@ -54,7 +54,7 @@ from ui.chat.messages.receipt_view import ReceiptLine
 from ui.chat.messages.receipts import why_this_fast
 from ui.chat.messages.user_message import MOST_SHOWN, UserMessage, beginning
 from ui.chat.storage.store import NEW_CHAT, ChatStore
-from ui.client.api import Api
+from ui.client.api import Api, ServerState
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
 from ui.gauges.gauge import Gauge
 from ui.library.library_page import FIND
@@ -728,6 +728,14 @@ def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: Mai
     assert tuning.reset.isEnabled()
     tuning.reset.click()
     assert window.desk.current.chat.settings == ChatSettings(system_prompt="Be brief.")
+
+
+def test_a_model_is_missed_only_where_the_server_has_none(window: MainWindow) -> None:
+    picker = window.page.picker
+    picker.set_state(ServerState())  # it has not answered yet
+    assert picker.button.text() == "Model"
+    picker.set_state(ServerState(phase="empty"))
+    assert picker.button.text() == "No model yet"
 
 
 def test_a_model_of_another_server_needs_no_loading(qtbot, window: MainWindow, server: FakeServer) -> None:

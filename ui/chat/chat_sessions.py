@@ -345,5 +345,5 @@ def _answered(question: str, answer: dict[str, Any], ids: Ids) -> tuple[Chat, tu
         speed=speed,
         thoughts=str(said.get("reasoning_content") or ""),
     )
-    settings = ChatSettings(model=reply.model, speed=speed)
-    return Chat(chat_id, title_of(question), created, now, settings, reply.id), (asked, reply)
+    # What is asked next has the usual speed: a deep answer was wished for this question.
+    return Chat(chat_id, title_of(question), created, now, ChatSettings(model=reply.model), reply.id), (asked, reply)

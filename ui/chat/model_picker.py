@@ -134,6 +134,11 @@ class ModelPicker(Dressed, QWidget):
         is_awaited = is_beside and self._is_asked and not self._has_answered
         return self.remote is None and (self._state.phase == "loading" or is_awaited)
 
+    @property
+    def _nameless(self) -> str:
+        """What stands in place of the name: there may be a model where the server has not yet said which."""
+        return tr("Model") if self._state.phase == "unknown" else tr("No model yet")
+
     def dress(self) -> None:
         """Draw the arrow, and leave room for the text."""
         set_icon(self.button, "down", colours().muted, size=14)
@@ -141,7 +146,7 @@ class ModelPicker(Dressed, QWidget):
 
     def _show(self) -> None:
         name = self.shown_model
-        self.button.setAccessibleName(tr("Model: {name}", name=name) if name else tr("No model yet"))
+        self.button.setAccessibleName(tr("Model: {name}", name=name) if name else self._nameless)
         self.status.setText(self._status())
         self._offer_cancel()
         self._fit()
@@ -163,7 +168,7 @@ class ModelPicker(Dressed, QWidget):
 
     def _fit(self) -> None:
         """Let a name that has no room end in an ellipsis; the state of the server and the badge give way before it."""
-        name, button = one_line(self.shown_model or tr("No model yet")), self.button
+        name, button = one_line(self.shown_model or self._nameless), self.button
         button.setText(on_button(name))
         self.badge.setVisible(self.is_toy)
         if self.isVisible():

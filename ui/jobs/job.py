@@ -38,8 +38,8 @@ def is_question(job: dict[str, Any]) -> bool:
     return (job.get("metadata") or {}).get("kind") == "question"
 
 
-def job_row(job: dict[str, Any], time_left: str = "", problem: str = "") -> ActionRow:
-    """Return how a batch is shown. ``problem`` is what else went wrong, such as why a question has no answer."""
+def job_row(job: dict[str, Any], more: str = "", problem: str = "") -> ActionRow:
+    """Return how a batch is shown, ``more`` beside it. ``problem`` says what else went wrong, as that nothing came."""
     n_over, total = count_lines(job)
     n_failed = int((job.get("request_counts") or {}).get("failed") or 0)
     status, is_paused = str(job.get("status")), bool(job.get("paused"))
@@ -55,14 +55,13 @@ def job_row(job: dict[str, Any], time_left: str = "", problem: str = "") -> Acti
             tr("{n_over:,} of {total:,}", n_over=n_over, total=total) if total else "",
             tr("{n_failed:,} failed", n_failed=n_failed) if n_failed else "",
             *_stages(replies),
-            time_left,
         )
     errors = ((job.get("errors") or {}).get("data") or [{}])[0]
     problems = (of_data(str(errors.get("message") or "")), problem)
     return ActionRow(
         str(job["id"]),
         job_title(job),
-        dotted(*said),
+        dotted(*said, more),
         _actions(job, is_open, is_paused),
         share if is_open else None,
         is_calm=is_paused,

@@ -87,6 +87,7 @@ class JobsPage(Dressed, PageColumn):
         self._refused: dict[Path, str] = {}  # files that could not be run, with the reason
         self._problems: dict[str, str] = {}  # jobs on which what was wanted last could not be done, with the reason
         self._taken = set[str]()  # jobs whose results were saved or opened
+        self._saved: dict[str, str] = {}  # jobs of which something was saved, with the file's name
         self.setAccessibleName(tr("Jobs"))
         self.setAcceptDrops(True)
         section = self.add_section(tr("A file of requests"), FILES)
@@ -300,7 +301,7 @@ class JobsPage(Dressed, PageColumn):
             for path, why in self._refused.items()
         ]
         jobs = [
-            job_row(job, self._time_left(job), self._problems.get(key) or self._why.get(key, ""))
+            job_row(job, self._more(job), self._problems.get(key) or self._why.get(key, ""))
             for key, job in self._found.items()
         ]
         self.rows.show_rows([*refused, *self._moving.values(), *jobs])
@@ -313,6 +314,11 @@ class JobsPage(Dressed, PageColumn):
             self.look()
 
         self._api.ask("GET", f"/v1/files/{job['error_file_id']}/content", None, heard, lambda sentence: None)
+
+    def _more(self, job: dict[str, Any]) -> str:
+        """Return what was saved of a job, or how long it still takes."""
+        saved = self._saved.get(str(job["id"]))
+        return tr("saved as {name}", name=saved) if saved else self._time_left(job)
 
     def _time_left(self, job: dict[str, Any]) -> str:
         """Return about how long the rest takes, at the pace that was seen."""
@@ -426,7 +432,7 @@ class JobsPage(Dressed, PageColumn):
         def write(line: dict[str, Any]) -> None:
             try:
                 path.write_text(answer_in(line), encoding="utf-8")
-                self._taken.add(key)
+                self._on_saved(key, action, path)
             except OSError as error:
                 self._say(
                     key,
@@ -444,12 +450,17 @@ class JobsPage(Dressed, PageColumn):
 
             def saved() -> None:
                 over()
-                if action == SAVE:
-                    self._taken.add(key)
+                self._on_saved(key, action, path)
 
             end = self._api.download(f"/v1/files/{file_id}/content", path, saved, say, progressed)
             if moving in self._moving:
                 self._ends[moving] = end
+
+    def _on_saved(self, key: str, action: str, path: Path) -> None:
+        if action != SAVE_ERRORS:
+            self._taken.add(key)
+        self._saved[key] = path.name
+        self._show()
 
     def _say(self, key: str, sentence: str) -> None:
         """Say beside a job what could not be done."""

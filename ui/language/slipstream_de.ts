@@ -829,6 +829,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>In the archive: {n:,}.</source>
+      <translation>Im Archiv: {n:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
       <source>{chats} without text left out.</source>
       <translation>{chats} ohne Text weggelassen.</translation>
     </message>
@@ -1636,6 +1641,16 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
+      <source>Model</source>
+      <translation>Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>No model yet</source>
+      <translation>Noch kein Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
       <source>Runs on {remote}</source>
       <translation>Läuft auf {remote}</translation>
     </message>
@@ -1653,11 +1668,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/model_picker.py" />
       <source>Model: {name}</source>
       <translation>Modell: {name}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/model_picker.py" />
-      <source>No model yet</source>
-      <translation>Noch kein Modell</translation>
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
@@ -3363,6 +3373,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
+      <source>saved as {name}</source>
+      <translation>gespeichert als {name}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
       <source>Remove {name}?</source>
       <translation>{name} entfernen?</translation>
     </message>
@@ -3653,11 +3668,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
-      <source>{likes} likes</source>
-      <translation>{likes} Likes</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/find_view.py" />
       <source>{n} found</source>
       <translation>{n} gefunden</translation>
     </message>
@@ -3675,6 +3685,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/library/find_view.py" />
       <source>Judging the list for this machine…</source>
       <translation>Beurteilt die Liste für diesen Rechner…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>{likes} likes</source>
+      <translation>{likes} Likes</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -5233,6 +5248,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>It opens when the server has started.</source>
+      <translation>Das gilt, sobald der Server gestartet ist.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow this only in a network that you trust.</source>
       <translation>Jeder Rechner dieses Netzes, der einen Schlüssel hat, kann die Modelle nutzen. Was er sendet und bekommt, ist nicht verschlüsselt: Erlaube das nur in einem Netz, dem du vertraust.</translation>
     </message>
@@ -5762,6 +5782,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/settings/computer_section.py" />
       <source>The window opens when you log in to your desktop.</source>
       <translation>Das Fenster öffnet sich, wenn du dich an deinem Desktop anmeldest.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>The server restarts with the new settings. What you send now waits for it.</source>
+      <translation>Der Server startet mit den neuen Einstellungen neu. Was du jetzt sendest, wartet auf ihn.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/engine_options.py" />
@@ -6820,11 +6845,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Model</source>
-      <translation>Modell</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>Setting</source>
       <translation>Einstellung</translation>
     </message>
@@ -6852,11 +6872,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/window/rail.py" />
       <source>{name}, shown</source>
       <translation>{name}, angezeigt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/server_link.py" />
-      <source>The server restarts with the new settings. What you send now waits for it.</source>
-      <translation>Der Server startet mit den neuen Einstellungen neu. Was du jetzt sendest, wartet auf ihn.</translation>
     </message>
     <message>
       <location filename="../../ui/window/server_link.py" />

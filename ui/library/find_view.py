@@ -312,7 +312,7 @@ def _found_row(model: FoundModel) -> ListRow:
         n_parameters(found.n_params, 0),
         model.quantisation,
         downloads_of(found.downloads),
-        tr("1 like") if found.likes == 1 else tr("{likes} likes", likes=count(found.likes)),
+        tr("1 like") if found.likes == 1 else tr("{likes} likes", likes=count(found.likes)) if found.likes else "",
         found.licence or "",
     )
     badge, tone = FITS[model.verdict] if model.verdict is not None else ("", "warning")

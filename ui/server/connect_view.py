@@ -27,9 +27,10 @@ from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CheckField, ChoiceField, CopyLine, Eye, FieldGrid, WholeField
 from ui.widgets.icon_button import TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
-from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, plain_label
+from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, disable, plain_label
 
 OFF, ON = tr("Off: only this window uses the models."), tr("On while this window is open.")
+AWAITED = tr("It opens when the server has started.")
 LAN = tr(
     "Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow "
     "this only in a network that you trust."
@@ -197,7 +198,7 @@ class ConnectView(Dressed, PageColumn):
 
     def _show_endpoint(self, state: EndpointState) -> None:
         self._is_filling = True
-        self.switch.setChecked(state.is_open)
+        self.switch.setChecked(state.is_open or self._endpoint.is_awaited)
         self.lan.setChecked(state.is_lan)
         self.port.setValue(state.port)
         if not self.origins_problem.isVisibleTo(self):
@@ -223,7 +224,7 @@ class ConnectView(Dressed, PageColumn):
         is_open, stays = self._endpoint.state.is_open, self._endpoint.kept.keeps_running
         self.stays.setChecked(stays)
         self.stays.setVisible(is_open and has_tray())
-        self.how.setText(ON if is_open else OFF)
+        self.how.setText(ON if is_open else AWAITED if self._endpoint.is_awaited else OFF)
         self.how.setVisible(not (is_open and stays and has_tray()))
 
     def _show_problem(self, state: EndpointState) -> None:
@@ -290,15 +291,15 @@ class ConnectView(Dressed, PageColumn):
         if not name:
             self._say_key_problem(tr("Give the key a name first."))
             return
-        self.add.setEnabled(False)
+        self._enable = disable(self.add)
         self._api.ask("POST", "/slipstream/keys", {"name": name}, partial(self._on_added, name), self._on_not_added)
 
     def _on_not_added(self, sentence: str) -> None:
-        self.add.setEnabled(True)
+        self._enable()
         self._say_key_problem(sentence)
 
     def _on_added(self, name: str, found: dict[str, Any]) -> None:
-        self.add.setEnabled(True)
+        self._enable()
         self._new = str(found.get("key"))
         if self.key_name.text().strip() == name:  # else the next one is being typed
             self.key_name.clear()

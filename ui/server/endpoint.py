@@ -61,6 +61,11 @@ class Endpoint(QObject):
         self._error: dict[str, Any] = {}
         api.connected.connect(self._on_connected)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it opens as soon as the server has started."""
+        return self._wanted.is_open and not (self.state.is_open or self.state.problem)
+
     def change(
         self, *, is_open: bool, is_lan: bool, port: int, origins: tuple[str, ...], new_key: bool = False
     ) -> None:

@@ -10,7 +10,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.figures import size
-from models.formatting.program import PROGRAM
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
 from ui.language import dotted, tr
@@ -18,7 +17,7 @@ from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CopyLine, FieldGrid
-from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, plain_label
+from ui.widgets.page_layout import PageColumn, ProblemLabel, ask_first, disable, plain_label
 
 WORKER = "rpc://"
 REMOTES, WORKERS = "/slipstream/remotes", "/slipstream/workers"  # the server's routes
@@ -31,7 +30,7 @@ HOW_TO_USE = tr(
     "is computed crosses the network unencrypted, prompts and replies too: do this in a network that you trust."
 )
 TRYING = tr("Trying it…")
-LEND = f"{PROGRAM} worker --host ADDRESS-OF-THAT-MACHINE"
+LEND = "./slipstream worker --host ADDRESS-OF-THAT-MACHINE"  # there: where Slipstream is here says nothing
 
 
 class MachineForm(QWidget):
@@ -79,7 +78,7 @@ class MachineForm(QWidget):
             self.say(self._needs)
             return
         self.say("")
-        self.add.setEnabled(False)
+        self._enable = disable(self.add)
         self.add.setText(TRYING)
         body = {name: text or None for name, text in entered.items()}
         self._api.ask("POST", self._path, body, lambda found: self._on_added(entered), self._on_answer)
@@ -92,7 +91,7 @@ class MachineForm(QWidget):
         self.added.emit()
 
     def _on_answer(self, refusal: str = "") -> None:
-        self.add.setEnabled(True)
+        self._enable()
         self.add.setText(self._button)
         self.say(refusal)
 

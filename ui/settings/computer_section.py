@@ -13,6 +13,7 @@ from ui.platform.gui_thread import GuiThread
 from ui.settings.setting_line import SettingLine, SettingSection, button, switch
 from ui.settings.window_settings import WindowSettings
 from ui.widgets.banner import Banner
+from ui.widgets.page_layout import disable
 
 
 class ComputerSection(SettingSection):
@@ -77,20 +78,20 @@ class ComputerSection(SettingSection):
 
     def _on_menu(self) -> None:
         # The desktop's indexes are renewed by programs that take a moment.
-        self.menu_button.setEnabled(False)
+        enable = disable(self.menu_button)
         act = self._desktop.uninstall if self._desktop.is_installed else self._desktop.install
-        threading.Thread(target=self._change_menus, args=(act,), daemon=True).start()
+        threading.Thread(target=self._change_menus, args=(act, enable), daemon=True).start()
 
-    def _change_menus(self, act: Callable[[], object]) -> None:
+    def _change_menus(self, act: Callable[[], object], enable: Callable[[], None]) -> None:
         problem = ""
         try:
             act()
         except EntryRefused as refused:
             problem = str(refused)
-        self._gui.post(lambda: self._on_menus(problem))
+        self._gui.post(lambda: self._on_menus(problem, enable))
 
-    def _on_menus(self, problem: str) -> None:
-        self.menu_button.setEnabled(True)
+    def _on_menus(self, problem: str, enable: Callable[[], None]) -> None:
+        enable()
         if problem:
             self._banner.say(problem, "danger", (tr("Try again"), self._on_menu))
         else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ui.language import tr
 
 PROCESSOR = "processor"
+RESTARTING = tr("The server restarts with the new settings. What you send now waits for it.")
 
 
 @dataclass(frozen=True, slots=True)

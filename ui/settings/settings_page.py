@@ -96,6 +96,7 @@ class SettingsPage(Dressed, QWidget):
         yield self._place(self.computer)
         self.engine = EngineSection(kept, self._watch)
         self.engine.restart_wanted.connect(self.restart_wanted)
+        self.engine.moving.connect(self.area.hold_focused)
         yield self._place(self.engine)
         self._add_the_rest()
         self.search.textChanged.connect(self._on_search)

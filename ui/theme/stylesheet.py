@@ -206,9 +206,9 @@ QMessageBox #qt_msgbox_label, QMessageBox #qt_msgbox_informativelabel { min-widt
 QMessageBox #qt_msgbox_label { font-weight: 600; }
 #dialogLine, #paneLine { background: $border; }
 #framedList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 0; }
-#calmNote { background: $accent_soft; border-radius: ${corner_s}px; }
-#warningNote { background: $warning_soft; border-radius: ${corner_s}px; }
-#problemNote { background: $danger_soft; border-radius: ${corner_s}px; }
+#calmNote { background: $accent_soft; border: 1px solid $border; border-radius: ${corner_s}px; }
+#warningNote { background: $warning_soft; border: 1px solid $border; border-radius: ${corner_s}px; }
+#problemNote { background: $danger_soft; border: 1px solid $border; border-radius: ${corner_s}px; }
 """)
 
 

@@ -159,6 +159,15 @@ class ScrollColumn(QScrollArea):
         focused = self.window().focusWidget()
         return focused if focused is not None and self.body.isAncestorOf(focused) else None
 
+    def hold_focused(self) -> None:
+        """Leave what has the keyboard where it is in the window, though what is above it is about to change."""
+        focused, view, bar = self._focused, self.viewport(), self.verticalScrollBar()
+        if focused is None:
+            return
+        before = focused.mapTo(view, QPoint()).y()
+        # Once it is laid out.
+        QTimer.singleShot(0, focused, lambda: bar.setValue(bar.value() + focused.mapTo(view, QPoint()).y() - before))
+
     def _on_value(self, value: int) -> None:
         focused = self._focused
         self._scrolled_away = focused if focused is not None and focused.visibleRegion().isEmpty() else None
@@ -440,6 +449,20 @@ def leave_keyboard(widget: QWidget) -> bool:
             return True
         around = above
     return False
+
+
+def disable(button: QWidget) -> Callable[[], None]:
+    """Disable a button; return what enables it again, with the keyboard if that has not gone elsewhere meanwhile."""
+    had_keyboard = button.hasFocus()
+    button.setEnabled(False)
+    now = button.window().focusWidget()  # Qt has given it to another one
+
+    def enable() -> None:
+        button.setEnabled(True)
+        if had_keyboard and button.window().focusWidget() is now:
+            button.setFocus()
+
+    return enable
 
 
 class ProblemLabel(QLabel):

@@ -10,9 +10,9 @@ from ui.client.api import Api
 from ui.client.private_server import PrivateServer, last_line
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
+from ui.settings.engine_options import RESTARTING
 from ui.widgets.banner import Banner
 
-RESTARTING = tr("The server restarts with the new settings. What you send now waits for it.")
 CANNOT_START = tr("The server that runs the models cannot start")
 
 

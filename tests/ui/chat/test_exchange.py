@@ -155,7 +155,7 @@ def kept(store_path: Path) -> list[tuple[Chat, list[Message]]]:
         ("conversations.json", as_bytes(CHATGPT),
          "1 chat imported. 1 chat without text left out. Left out: 1 image or file, 1 tool result or thought."),
         ("a.conversation.json", as_bytes(LM_STUDIO), "1 chat imported. Left out: 1 image or file."),
-        ("chat-export.json", as_bytes(OPEN_WEBUI), "1 chat imported. Left out: 1 image or file."),
+        ("chat-export.json", as_bytes(OPEN_WEBUI), "1 chat imported. In the archive: 1. Left out: 1 image or file."),
         ("gpt4all-1.chat", gpt4all(12), "1 chat imported."),
         ("gpt4all-2.chat", gpt4all(11), "1 chat imported."),
         ("gpt4all-3.chat", gpt4all(10), "1 chat imported."),
@@ -290,7 +290,7 @@ def test_our_own_file_brings_all_back(exchange: Exchange, run, tmp_path: Path, s
     assert run(exchange.take_in, tmp_path / "all.json") == "0 chats imported. 2 chats were here already."
     for number in (1, 2):
         store.delete(number, 9)
-    assert run(exchange.take_in, tmp_path / "all.json") == "2 chats imported."
+    assert run(exchange.take_in, tmp_path / "all.json") == "2 chats imported. In the archive: 1."
     (summary,) = store.chats()
     chat, messages = store.chat(summary.id), store.messages(summary.id)
     assert (summary.title, summary.folder, summary.is_pinned) == (OURS.title, "animals", True)

@@ -206,7 +206,11 @@ def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers
     assert dialog.empty.isVisible()
     dialog.add.click()
     assert "needs a name" in dialog.problem.text()
-    dialog.name.setText("quotes")
+    for is_missing in (dialog.name, dialog.at):
+        dialog.add.setFocus()
+        dialog.add.click()
+        assert dialog.focusWidget() is is_missing
+        dialog.name.setText("quotes")
     dialog.at.setText("no-such-program 'now")
     dialog.add.click()
     assert dialog.problem.text() == "A quotation mark in the command is not closed."

@@ -365,6 +365,7 @@ def test_each_row_says_whether_it_fits_and_how_fast_and_a_header_refines_it(
     assert "Q4_K_M" in rows[REPO].line
     assert (rows["acme/fox-405B-GGUF"].badge, rows["acme/fox-405B-GGUF"].right) == ("does not fit", "")
     assert (rows["acme/fox-embed-GGUF"].badge, rows["acme/fox-embed-GGUF"].right) == ("", "")
+    assert "like" not in rows["acme/fox-embed-GGUF"].line, "nobody liked it yet"
     assert "estimates" in page.finder.foot.toolTip()
     page.finder.list.choose(REPO)
     at = list(rows).index(REPO)

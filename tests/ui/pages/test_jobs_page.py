@@ -16,6 +16,7 @@ from tests.ui.pages.conftest import agree
 from tools.stand_ins.dragging import place
 from ui.chat.storage.store import ChatStore
 from ui.client.api import Api
+from ui.client.speeds import Speed
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
 from ui.jobs.job import AGAIN, DRAFTS, OPEN_CHAT, SAVE, SAVE_ANSWER, job_row
 from ui.jobs.jobs_page import DROP, LET_GO, JobsPage
@@ -64,7 +65,7 @@ def test_a_dropped_file_is_run_and_its_results_saved(qtbot, page: JobsPage, tmp_
     key = next(key for key, view in page.rows.rows.items() if view is row)
     answers = tmp_path / "answers.jsonl"
     page.save(key, SAVE, answers)
-    qtbot.waitUntil(answers.exists)
+    qtbot.waitUntil(lambda: row.line.text() == "done  ·  3 of 3  ·  saved as answers.jsonl")
     assert {json.loads(line)["custom_id"] for line in answers.read_text().splitlines()} == {"0", "1", "2"}
     page.save(key, SAVE, tmp_path / "no folder" / "answers.jsonl")
     assert "Choose another place" in row.problem.text()
@@ -108,12 +109,13 @@ def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage,
     dialog.reject()
     answer = tmp_path / "answer.md"
     page.save(key, SAVE_ANSWER, answer)
-    qtbot.waitUntil(answer.exists)
+    qtbot.waitUntil(lambda: page.rows.rows[key].line.text().endswith("saved as answer.md"))
     assert len(answer.read_text().split()) > 2
     window = page.window()
     for _ in range(2):  # the chat is made once
         page.rows.rows[key].buttons[OPEN_CHAT].click()
         qtbot.waitUntil(lambda: len(window.desk.current.tree) == 2)
+        assert window.desk.current.chat.settings.speed == Speed.AUTO, "the next question is another one"
         window.desk.new_chat()
         page.setFocus()
     listed: list = []

@@ -22,6 +22,7 @@ from tests.ui.pages.conftest import agree, free_port
 from tools.stand_ins.fake_openai import FakeServer
 from ui.client.api import Api
 from ui.server.connect_view import ConnectView
+from ui.server.endpoint import Endpoint
 from ui.server.server_page import ServerPage
 from ui.server.snippets import Address, Snippet, snippets
 from ui.theme.text_size import PERCENTS
@@ -168,6 +169,15 @@ def test_the_port_is_kept_for_the_next_server_and_shut_by_the_switch(
     api.connect_to(real_server.wait_listening(), real_server.api_key)  # as after a restart of the server
     qtbot.waitUntil(lambda: changed != [])
     assert models(view) == 200
+
+
+def test_a_port_that_is_to_open_is_not_called_off_while_the_server_starts(qtbot, served, view: ConnectView) -> None:
+    assert view.switch.isChecked()
+    api = Api()  # nothing answers yet
+    starting = ConnectView(api, Endpoint(api, served.endpoint.kept), served.watch)
+    qtbot.addWidget(starting)
+    assert starting.switch.isChecked()
+    assert starting.how.text() == "It opens when the server has started."
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "This plugin does not support ")  # Qt asks a screen that has none
@@ -386,6 +396,7 @@ def test_a_worker_is_added_by_its_token_and_removed(
 ) -> None:
     page.show_tab("Other machines")
     machines = page.machines
+    assert machines.lend.field.text().startswith("./slipstream worker")
     machines.worker.add.click()
     assert machines.worker.problem.text() == "A worker needs an address and its token."
     worker = TestWorker()

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import typer
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel, QWidget
 
 from app.cli.main import build
 from app.environment.paths import models_folder
 from tools.stand_ins.library_server import LibraryServer
-from ui.client.api import Api
+from ui.client.api import Api, ServerState
 from ui.platform.desktop_entry import DesktopEntry
 from ui.settings.engine_options import ENGINE_OPTIONS, PROCESSOR
 from ui.settings.settings_page import SettingsPage
@@ -173,11 +173,34 @@ def test_options_of_the_engine_count_after_a_restart_which_the_page_offers(
     with qtbot.waitSignal(window.restart_wanted) as restart:
         page.engine.note.button.click()
     assert restart.args == [["--cache-disk", "0"]]
+    assert "restarts" in page.engine.note.words.text()
+    assert not page.engine.note.button.isVisible()
+    window.watch.state_changed.emit(ServerState(phase="unknown"))
+    assert page.engine.note.isVisible(), "it does not answer yet"
+    window.watch.state_changed.emit(ServerState(phase="loading"))
     assert not page.engine.note.isVisible()
     with qtbot.waitSignal(window.restart_wanted) as restart:
         window.use_recommended_engine()
     assert restart.args == [[]]
     assert page.engine.fields["cache_disk"].currentData() == ""
+
+
+def test_what_is_chosen_stays_where_it_is_while_the_note_above_comes_and_goes(
+    qtbot, window: MainWindow, page: SettingsPage
+) -> None:
+    window.resize(800, 600)
+    field = page.engine.fields["cache_disk"]
+    page.show_setting("Texts kept on disk")
+    qtbot.waitUntil(lambda: is_seen(field))
+    place, bar = field.mapTo(window, QPoint()), page.area.verticalScrollBar()
+    moved: list[int] = []
+    bar.valueChanged.connect(moved.append)
+    for value, is_shown in (("0", True), ("", False)):
+        moved.clear()
+        pick(field, value)
+        qtbot.waitUntil(lambda: moved != [])
+        assert page.engine.note.isVisible() is is_shown
+        assert field.mapTo(window, QPoint()) == place
 
 
 def test_a_device_that_the_engine_has_can_be_chosen(page: SettingsPage) -> None:
@@ -208,8 +231,10 @@ def test_the_desktops_menus_and_the_start_at_login(qtbot, page: SettingsPage, tm
         pytest.skip("menus of XDG desktops")
     for is_there in (True, False):
         page.computer.login.setChecked(is_there)
+        page.computer.menu_button.setFocus()
         page.computer.menu_button.click()
         qtbot.waitUntil(page.computer.menu_button.isEnabled)
+        assert page.window().focusWidget() is page.computer.menu_button
         assert (tmp_path / "config" / "autostart" / "slipstream.desktop").exists() is is_there
         assert (tmp_path / "share" / "applications" / "slipstream.desktop").exists() is is_there
     (tmp_path / "config" / "autostart").rmdir()

@@ -12,6 +12,7 @@ from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.text_size import scaled
 from ui.theme.tokens import DARK, Type
 from ui.widgets.fields import CheckField
+from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import plain_label, style_as
 
 
@@ -83,3 +84,15 @@ def test_in_high_contrast_a_box_that_cannot_be_ticked_is_fainter(qtbot, appearan
     can = edge()
     box.setEnabled(False)
     assert edge() > can + 0.2
+
+
+@pytest.mark.parametrize("kind", [CALM, WARNING])
+def test_in_high_contrast_a_note_has_an_edge(qtbot, appearance: Appearance, kind: str) -> None:
+    appearance.wear(ThemeChoice.CONTRAST, appearance.accent, 100)
+    page = QWidget()
+    qtbot.addWidget(page)
+    note = NoteCard(kind, "Restart")
+    note.setParent(page)
+    note.say("The server still runs as it was started.")
+    picture = note.grab().toImage()
+    assert picture.pixelColor(0, picture.height() // 2).name() == appearance.palette.border

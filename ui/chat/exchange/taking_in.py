@@ -23,6 +23,7 @@ class Taken:
     """What became of the chats so far."""
 
     new: list[int] = field(default_factory=list)  # the chats that have come
+    n_archived: int = 0  # of these
     n_known: int = 0
     n_empty: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
@@ -30,6 +31,8 @@ class Taken:
     def sentence(self) -> str:
         """Return what became of them, in words."""
         words = [tr("{chats} imported.", chats=_number(len(self.new), "chat"))]
+        if self.n_archived:
+            words.append(tr("In the archive: {n:,}.", n=self.n_archived))
         if self.n_known:
             words.append(
                 tr("1 chat was here already.")
@@ -76,6 +79,7 @@ def take_in(store: ChatStore, found: dict[str, Any], ids: Ids, taken: Taken) -> 
     sorting = (str(whole.get("folder") or ""), whole.get("is_pinned") is True, whole.get("is_archived") is True)
     store.add_chat(chat, messages, source, sorting)
     taken.new.append(chat.id)
+    taken.n_archived += sorting[2]
 
 
 def _is_own(store: ChatStore, source: str) -> bool:

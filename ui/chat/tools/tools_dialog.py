@@ -119,6 +119,7 @@ class ToolsDialog(Dialog):
         """Add what was typed; return what is wrong with it, "" for nothing."""
         name, at = " ".join(self.name.text().split()), self.at.text().strip()
         if not name or not at:
+            (self.at if name else self.name).setFocus()
             return tr("A server needs a name and a command or an address.")
         if any(server.name == name for server in self._box.servers):
             return tr("There is a server called {name}: choose another name.", name=name)
