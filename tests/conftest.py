@@ -50,7 +50,8 @@ settings.load_profile("untimed")
 
 _MOST_WORKERS = 4
 _HERE = Path(__file__).resolve().parent
-# Files are taken in this order: the last are short ones, so that no worker is left alone with a long one.
+# Files are taken in this order, those beside the folders first: the last are short ones, so that no worker is left
+# alone with a long one.
 _FOLDERS = ("benchmarks", "app", "core", "ui", "models", "packaging")
 
 
@@ -99,4 +100,4 @@ def pytest_collection_finish() -> None:
 
 def _rank(item: pytest.Item) -> tuple[int, Path]:
     folder = item.path.relative_to(_HERE).parts[0]
-    return _FOLDERS.index(folder) if folder in _FOLDERS else len(_FOLDERS), item.path
+    return _FOLDERS.index(folder) if folder in _FOLDERS else -1, item.path
