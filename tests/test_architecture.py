@@ -177,7 +177,7 @@ def has_summary(docstring: str | None) -> bool:
 def test_what_the_pages_name_is_there() -> None:
     """Links lead to files and headings, and paths in backticks are those of this project."""
     missing = []
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))):
         text = page.read_text(encoding="utf-8")
         for link in re.findall(r'(?:\]\(|(?:src|srcset)=")([^)"\s]+)', text):
             path, _, heading = link.partition("#")

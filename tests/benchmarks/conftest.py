@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from tests.support.fork_server import forked
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def run_module(name: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a bench as ``slipstream bench`` does."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", *options]
+    """Run a bench as ``slipstream bench`` does, forked."""
+    command = forked([sys.executable, "-m", f"benchmarks.{name}", *options])
     path = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH")) if part)
     variables = {**os.environ, "PYTHONPATH": path, **environment}
     return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=280, check=False)

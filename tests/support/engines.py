@@ -55,13 +55,14 @@ def open_engine(
 ) -> Iterator[Engine]:
     """Load a model in this process and close it afterwards; its cache is looked through after each step.
 
-    Which attention is faster here is not asked: what the model says at near-ties depends on it.
+    Step times are assumed: to measure them takes longer than most tests. Which attention is faster here is not asked:
+    what the model says at near-ties depends on it.
     """
     from core.llama.library import silence_log
 
     silence_log()
-    chosen = EngineOptions(str(path), **{"n_threads": 1, "flash_attention": "on", **options})
-    engine, _ = load(chosen, cache_folder=cache_folder, clock=clock)
+    chosen = EngineOptions(str(path), **{"n_threads": 1, "flash_attention": "on", "calibrates": False, **options})
+    engine, _ = load(chosen, cache_folder=cache_folder, measured=Measurements(None), clock=clock)
     step = engine.step
 
     def checked_step() -> list[RequestEvent]:

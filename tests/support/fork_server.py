@@ -144,6 +144,7 @@ def _serve(name: str) -> None:
             importlib.import_module(module)
     assert not {"huggingface_hub", "keyring"} & set(sys.modules)
     fork_children(lambda: name)
+    _fork_servers(name)
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(f"\0{name}")
@@ -171,6 +172,13 @@ def _serve(name: str) -> None:
                 for end in (key.data.connection, key.data.handle):
                     selector.unregister(end)
                 _bury(key.data, is_forsaken=key.fileobj is key.data.connection)
+
+
+def _fork_servers(name: str) -> None:
+    """Let forked commands and benches fork the servers that they start."""
+    started, pid = server_process.serve_command, ServerProcess.pid.fget
+    server_process.serve_command = lambda options=(): _client(name, started(options))
+    ServerProcess.pid = property(lambda self: stood_for(psutil.Process(pid(self))).pid)
 
 
 class _Child(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import anthropic
 import httpx
 import pytest
 
@@ -22,6 +21,8 @@ def change(kind: str, **tool: object) -> dict:
 
 @pytest.fixture(scope="module")
 def client(server):
+    import anthropic  # takes two seconds, which only the worker that runs these tests shall spend
+
     with anthropic.Anthropic(base_url=server.url, api_key=server.process.api_key, max_retries=0) as client:
         yield client
 

@@ -30,20 +30,21 @@ from core.values.messages import EnginePhase, EngineState
 from tests.support import measured
 from tests.support.broken_gguf import giant
 from tests.support.commands import ROOT, ran, started
+from tests.support.fork_server import stood_for
 from tests.support.waiting import until
 from tools.model_factory.gguf_factory import EMBER, metadata_of
 
 
 @pytest.fixture
 def start(home, tmp_path):
-    """Start ``python -m app serve`` and end it with the test."""
+    """Starts ``python -m app serve``, forked where its start is not the point, and ends it with the test."""
     running: list[subprocess.Popen] = []
     measured.give(tmp_path / "cache")
 
-    def start(*options: str) -> subprocess.Popen:
+    def start(*options: str, is_forked: bool = False) -> subprocess.Popen:
         environment = os.environ | {"SLIPSTREAM_HOME": str(tmp_path)}
         words = ("serve", "--port", "0", "--announce", *options)
-        process = started(*words, stdin=subprocess.PIPE, env=environment, start_new_session=True)
+        process = started(*words, is_forked=is_forked, stdin=subprocess.PIPE, env=environment, start_new_session=True)
         running.append(process)
         return process
 
@@ -133,15 +134,15 @@ def test_servers_of_one_user_at_the_same_time_have_a_log_each(start, tmp_path):
         until(lambda: len(log(url)) == n_lines)
 
     options = ("--api-key", "k", "--no-draft", "--no-calibration")
-    first, second = [start(*options) for _ in range(2)]
+    first, second = [start(*options, is_forked=True) for _ in range(2)]
     one, other = address(first), address(second)
     unload(one, 1)
     assert log(other) == []
     unload(other, 1)
     assert len(log(one)) == 1
-    first.terminate()
+    stood_for(psutil.Process(first.pid)).terminate()
     assert first.wait(60) == ExitCode.OK
-    unload(address(start(*options)), 2)
+    unload(address(start(*options, is_forked=True)), 2)
     assert len(log(other)) == 1
     assert {path.name for path in tmp_path.rglob("server*.log")} == {"server.log", "server-2.log"}
 
@@ -161,7 +162,7 @@ def test_a_model_that_does_not_load_leaves_a_server_that_can_load_another(start,
     folder = tmp_path / "data" / "models"
     folder.mkdir(parents=True)
     giant(folder / "giant.gguf")
-    process = start("--model", "giant")
+    process = start("--model", "giant", is_forked=True)
     url = address(process)
     with httpx.Client(base_url=url, timeout=60) as client:
         state = wait(client, lambda now: now["phase"] == "failed")
@@ -176,7 +177,7 @@ def test_a_model_that_does_not_load_leaves_a_server_that_can_load_another(start,
         assert refused.json()["error"]["message"].partition(",")[0] == state["problem"].partition(",")[0]
         assert refused.headers["x-should-retry"] == "false"
         assert client.post("/v1/chat/completions", json=chat | {"model": "ember-q8_0"}).status_code == 200
-    process.terminate()
+    stood_for(psutil.Process(process.pid)).terminate()
     assert f"giant could not be loaded: {state['problem']}" in process.stderr.read()
 
 
@@ -186,7 +187,7 @@ def test_a_model_whose_file_comes_back_is_loaded_with_the_next_request(start, tm
     folder.mkdir(parents=True)
     path, away = folder / "mine.gguf", tmp_path / "away.gguf"
     shutil.copy(EMBER, path)
-    process = start("--model", "mine", "--no-draft", "--threads", "1")
+    process = start("--model", "mine", "--no-draft", "--threads", "1", is_forked=True)
     url = address(process)
     chat = {"model": "mine", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
     with httpx.Client(base_url=url, timeout=60) as client:
@@ -194,7 +195,7 @@ def test_a_model_whose_file_comes_back_is_loaded_with_the_next_request(start, tm
         def lose() -> None:
             wait(client, lambda now: now["phase"] == "ready")
             path.rename(away)
-            children = psutil.Process(process.pid).children(recursive=True)
+            children = stood_for(psutil.Process(process.pid)).children(recursive=True)
             next(child for child in children if "core.loading.worker" in child.cmdline()).kill()
             wait(client, lambda now: now["phase"] == "failed")
 
@@ -221,7 +222,7 @@ def test_a_template_that_never_ends_costs_its_own_request_only(start, tmp_path):
     template = next(entry.value for entry in metadata_of(EMBER) if entry.key == "tokenizer.chat_template").encode()
     loop = b"{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
     (folder / "loop.gguf").write_bytes(original.replace(template, loop.ljust(len(template))))
-    process = start("--model", "loop")
+    process = start("--model", "loop", is_forked=True)
     url = address(process)
     with httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor(1) as pool:
         chat = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
@@ -240,7 +241,7 @@ def test_a_template_that_never_ends_costs_its_own_request_only(start, tmp_path):
 
 def is_rendering(server: subprocess.Popen) -> bool:
     """Return whether the process that renders templates has computed for longer than its start takes."""
-    for one in psutil.Process(server.pid).children(recursive=True):
+    for one in stood_for(psutil.Process(server.pid)).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended
             if "template_process" in " ".join(one.cmdline()) and one.cpu_times().user > 0.6:
                 return True
