@@ -53,6 +53,7 @@ from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.receipt_view import ReceiptLine
 from ui.chat.messages.receipts import why_this_fast
 from ui.chat.messages.user_message import MOST_SHOWN, UserMessage, beginning
+from ui.chat.storage.ids import now_ms
 from ui.chat.storage.store import NEW_CHAT, ChatStore
 from ui.client.api import Api
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
@@ -503,6 +504,43 @@ def test_deleting_and_archiving_are_undone_one_after_the_other(qtbot, window: Ma
             assert field.toPlainText() == ""
         qtbot.keyClick(place, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
         qtbot.waitUntil(lambda listed=listed: titles(window) == listed)
+
+
+def test_a_folder_that_is_renamed_or_removed_stays_closed_and_comes_back(qtbot, window: MainWindow) -> None:
+    now, model = now_ms(), window.chats.history.model
+    for number, title in enumerate(("one", "two", "three", "apart"), 1):
+        window.chats.archive.save_chat(Chat(number, title, now, now))
+    for number in (1, 2, 3):
+        window.desk.move(number, "work")
+    window.desk.move(4, "home")
+    window.desk.archive(3, is_archived=True)
+
+    def shown() -> list[str]:
+        return [str(model.index(row).data()) for row in range(model.rowCount())]
+
+    def rename(folder: str, name: str, then: list[str], told: str) -> None:
+        index = model.index(shown().index(folder))
+        if name:
+            assert model.setData(index, name)
+        else:
+            window.chats.history.menu_for(index).actions()[1].trigger()
+        qtbot.waitUntil(lambda: shown() == then)
+        assert window.chats.toast.text == told
+
+    qtbot.waitUntil(lambda: shown() == ["home", "apart", "work", "two", "one"])
+    model.open_folder("work", False)
+    assert not model.setData(model.index(2), "work"), "the same name"
+    rename("work", "play", ["home", "apart", "play"], "Folder renamed")
+    rename("play", "home", ["home", "apart", "two", "one"], "Folder renamed")  # into another one, which is open
+    rename("home", "", ["Today", "apart", "two", "one"], "Folder removed")
+    for then in (["home", "apart", "two", "one"], ["home", "apart", "play"], ["home", "apart", "work"]):
+        window.chats.undo()
+        qtbot.waitUntil(lambda then=then: shown() == then)
+    model.open_folder("work", True)
+    window.desk.archive(3, is_archived=False)
+    qtbot.waitUntil(lambda: shown() == ["home", "apart", "work", "three", "two", "one"])
+    rename("work", "play", ["home", "apart", "play", "three", "two", "one"], "Folder renamed")
+    rename("play", "", ["home", "apart", "Today", "three", "two", "one"], "Folder removed")
 
 
 def test_what_is_sent_is_no_draft_any_more(qtbot, window: MainWindow, tmp_path: Path) -> None:

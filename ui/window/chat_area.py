@@ -92,7 +92,7 @@ class ChatArea(QWidget):
         self.newcomer = Newcomer(link, watch, self.first.welcome, kept, self)
         self._sides = Sides(self.history, self.panes, self.tuning, appearance)
         self.toast = Toast(self.first.stack)  # above what is being written, however tall that is
-        self._undo: list[Callable[[], object]] = []  # each deleting and archiving since the start, the last one last
+        self._undo: list[Callable[[], object]] = []  # of what was done to chats and folders since the start, the last last
         fill(QHBoxLayout(self), self._sides, margins=0)
         self.setFocusProxy(self.panes)
         self._connect_list()
@@ -121,7 +121,7 @@ class ChatArea(QWidget):
         history.pinned.connect(desk.pin)
         history.put_away.connect(desk.archive)
         history.moved.connect(desk.move)
-        history.folder_renamed.connect(desk.rename_folder)
+        history.folder_renamed.connect(self._rename_folder)
         history.archive_wanted.connect(desk.show_archive)
         history.more_wanted.connect(desk.list_more)
         history.import_wanted.connect(exchange.take_in)
@@ -216,7 +216,7 @@ class ChatArea(QWidget):
                 Command(tr("Open a chat beside this one"), partial(self.find_beside, palette)),
                 Command(tr("Go to the other chat"), self._switch, ("F6",)),
                 Command(tr("Close the chat beside"), self.panes.close_beside, ("Ctrl+Shift+W",)),
-                Command(tr("Undo deleting or archiving a chat"), self.undo, ("Ctrl+Z",)),
+                Command(tr("Undo deleting or archiving a chat, or changing a folder"), self.undo, ("Ctrl+Z",)),
                 Command(tr("Import chats…"), partial(self._with_list, self.history.import_chats)),
                 Command(tr("Export all chats…"), partial(self._with_list, self.history.export_all)),
             ),
@@ -304,12 +304,26 @@ class ChatArea(QWidget):
         self.history.choose(self.desk.current.chat.id)
         self._sides.uncover()
 
+    def _rename_folder(self, folder: str, name: str) -> None:
+        """Give a folder another name, or take its chats out; it stays closed, also when that is undone."""
+        model = self.history.model
+        was = model.closed & {folder}
+        now = frozenset({name}) if was and name and name not in model.folders else frozenset[str]()
+        undo = self.desk.rename_folder(folder, name)
+        model.closed = model.closed - was | now
+
+        def back() -> None:
+            model.closed = model.closed - now | was
+            undo()
+
+        self._offer_undo(tr("Folder renamed") if name else tr("Folder removed"), back)
+
     def _offer_undo(self, words: str, undo: Callable[[], object]) -> None:
         self._undo.append(undo)
         self.toast.say(words, tr("Undo"), self.undo)
 
     def undo(self) -> None:
-        """Bring back the chat that was deleted or archived last; once more, the one before it."""
+        """Bring back the chat that was deleted or archived last, or the folder; once more, what was before it."""
         self.toast.hide()
         if self._undo:
             self._undo.pop()()

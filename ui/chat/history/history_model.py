@@ -129,11 +129,11 @@ class HistoryModel(QAbstractListModel):
         title = " ".join(str(value).split())
         if role != Qt.ItemDataRole.EditRole or not title:
             return False
+        if title == (row.text if isinstance(row, Heading) else row.title):
+            return False
         if isinstance(row, Heading):
             self.folder_renamed.emit(row.text, title)
             return True
-        if title == row.title:
-            return False
         self._rows[index.row()] = replace(row, title=title)
         self.dataChanged.emit(index, index)
         self.renamed.emit(row.id, title)
