@@ -306,7 +306,7 @@ class HistoryPanel(Dressed, QFrame):
             tr("Take out of the archive") if chat.is_archived else tr("Put into the archive"),
             lambda: self.put_away.emit(chat.id, not chat.is_archived),
         )
-        export = menu.addAction(tr("Export…"), lambda: self._ask_where(chat.title, chat.id))
+        export = menu.addAction(tr("Export…"), partial(self.export, chat.title, chat.id))
         export.setEnabled(self._is_over)
         menu.addSeparator()
         menu.addAction(tr("Delete\tDel"), self._delete_current)
@@ -361,6 +361,11 @@ class HistoryPanel(Dressed, QFrame):
         if self._is_over:
             self._ask_where(tr("Slipstream chats"), None)
 
+    def export(self, title: str, chat_id: int) -> None:
+        """Ask where one chat is written."""
+        if self._is_over:
+            self._ask_where(title, chat_id)
+
     def import_chats(self) -> None:
         """Ask for a file with chats."""
         if not self._is_over:
@@ -399,23 +404,28 @@ class HistoryPanel(Dressed, QFrame):
             action.setEnabled(folder != chat.folder)
         if self.model.folders:
             menu.addSeparator()
-        menu.addAction(tr("New folder…"), lambda: self._ask_for_folder(chat))
+        menu.addAction(tr("New folder…"), partial(self.ask_for_name, tr("New folder"), partial(self._on_named, chat)))
         if chat.folder:
             menu.addAction(tr("Out of its folder"), lambda: self.moved.emit(chat.id, ""))
         return menu
 
-    def _ask_for_folder(self, chat: ChatSummary) -> None:
+    def ask_for_name(self, title: str, then: Callable[[str], object], now: str = "") -> None:
+        """Ask for the name of a chat or folder; none is no answer."""
         dialog = QInputDialog(self.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(tr("New folder"))
-        dialog.setLabelText(tr("Name of the folder"))
-        dialog.textValueSelected.connect(lambda name: self._on_named(chat, name))
+        dialog.setWindowTitle(title)
+        dialog.setLabelText(tr("Name"))
+        dialog.setTextValue(now)
+
+        def named(text: str) -> None:
+            if name := " ".join(text.split()):
+                then(name)
+
+        dialog.textValueSelected.connect(named)
         dialog.open()
 
     def _on_named(self, chat: ChatSummary, name: str) -> None:
-        folder = " ".join(name.split())[:MOST_LETTERS]
-        if folder:
-            self._move(chat, folder)
+        self._move(chat, name[:MOST_LETTERS])
 
 
 def _without_form(name: str, forms: Mapping[str, str]) -> str:
