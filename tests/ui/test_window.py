@@ -57,6 +57,7 @@ from ui.chat.storage.ids import now_ms
 from ui.chat.storage.store import NEW_CHAT, ChatStore
 from ui.client.api import Api
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
+from ui.client.server_watch import ModelChoice
 from ui.gauges.gauge import Gauge
 from ui.library.library_page import FIND
 from ui.library.settings.settings_dialog import SettingsDialog
@@ -817,6 +818,18 @@ def test_a_long_name_leaves_room_for_what_stands_behind_it_in_the_menu(
     assert picker.menu.sizeHint().width() < 800
     picker.menu.actions()[2].trigger()
     assert picker.shown_model == long
+
+
+@pytest.mark.parametrize("percent", [100, 150])
+def test_the_menu_of_models_fits_the_screen_with_its_figures(qtbot, window: MainWindow, percent: int) -> None:
+    window.resize_text(percent)
+    picker, name = window.page.picker, "Llama-3.2-1B-Instruct-with-a-name-that-somebody-made-very-long-Q4_K_M"
+    picker.figure_of = lambda model: "fits  ·  ≈ 12.3 tok/s"
+    picker.set_models((ModelChoice(name), ModelChoice("short")))
+    picker.set_wanted(name)
+    picker.open()
+    assert picker.menu.sizeHint().width() <= window.screen().availableGeometry().width()
+    picker.menu.close()
 
 
 def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -1455,7 +1455,7 @@
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Reached the token limit</source>
-      <translation>Token-Grenze erreicht</translation>
+      <translation>Token-Grenze</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -6255,8 +6255,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
-      <source>{n_accepted:,} of {n_drafted:,} guessed tokens were right.</source>
-      <translation>{n_accepted:,} von {n_drafted:,} geratenen Token stimmten.</translation>
+      <source>Guessing was right for {n_accepted:,} of {tokens}.</source>
+      <translation>Richtig geraten wurde bei {n_accepted:,} von {tokens}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
@@ -6350,8 +6350,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>{when} {n_accepted:,} of {n_drafted:,} guessed tokens were right</source>
-      <translation>{when} stimmten {n_accepted:,} von {n_drafted:,} geratenen Token</translation>
+      <source>{when} guessing was right for {n_accepted:,} of {tokens}</source>
+      <translation>{when} wurde bei {n_accepted:,} von {tokens} richtig geraten</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
