@@ -200,6 +200,29 @@ def test_a_line_in_pieces_is_copied_and_changed_as_the_line_that_it_is(qtbot, wi
     assert field.createMimeDataFromSelection().text() == "short\nagain"
 
 
+def test_what_was_there_before_typing_is_not_undone(qtbot, window: MainWindow) -> None:
+    composer, undo = window.page.composer, (Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    composer.set_text("A draft")
+    qtbot.keyClicks(composer.field, " more")
+    for _ in range(3):
+        qtbot.keyClick(composer.field, *undo)
+    assert composer.text == "A draft"
+    composer.set_text("")
+    ask(qtbot, window, "Which fox?")
+    asked_view(window).edit.click()
+    field = asked_view(window).editor.field
+    qtbot.keyClick(field, *undo)
+    assert field.toPlainText() == "Which fox?"
+
+
+def test_formatted_text_alone_is_pasted_as_its_words(window: MainWindow) -> None:
+    field, pasted = window.page.composer.field, QMimeData()
+    pasted.setData("text/html", b"<p>The <b>fox</b> &amp; the hen</p><p>sleep</p>")
+    assert field.canInsertFromMimeData(pasted)
+    field.insertFromMimeData(pasted)
+    assert field.toPlainText() == "The fox & the hen\nsleep"
+
+
 def paste(field: QPlainTextEdit, text: str) -> None:
     pasted = QMimeData()
     pasted.setText(text)
@@ -259,6 +282,28 @@ def test_while_it_streams_speed_shows_and_stop_keeps_what_came(qtbot, window: Ma
     assert message.content.startswith("word word")
     assert reply_view(window).receipt.text().startswith("Stopped  ·  ")
     qtbot.waitUntil(server.gone.is_set)
+
+
+def test_a_click_into_a_growing_reply_leaves_scrolling_to_the_user(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    server.steps, server.pieces = threading.Semaphore(20), [f"Word {number} of many.\n\n" for number in range(80)]
+    server.pieces += ["A last part ", "that grows ", "and grows."]
+    say(qtbot, window, "Hi")
+    qtbot.waitUntil(lambda: bool(window.desk.current.tree.path[1:]) and reply_view(window).text.count("Word") == 20)
+    reply, bar = reply_view(window), window.page.transcript.verticalScrollBar()
+    server.steps.release(61)
+    qtbot.waitUntil(lambda: "A last part" in reply.view.toPlainText() and bar.value() == bar.maximum() > 0)
+    reply.view.setFocus()
+    cursor = reply.view.textCursor()
+    cursor.setPosition(reply.view.toPlainText().index("last"))
+    cursor.movePosition(cursor.MoveOperation.EndOfWord, cursor.MoveMode.KeepAnchor)
+    reply.view.setTextCursor(cursor)
+    bar.setValue(40)
+    server.steps.release(9)
+    qtbot.waitUntil(lambda: not window.desk.current.is_running and "and grows." in reply.view.toPlainText())
+    assert bar.value() == 40
+    assert reply.view.textCursor().selectedText() == "last"
 
 
 def test_enter_sends_and_shift_enter_starts_a_line(qtbot, window: MainWindow, server: FakeServer) -> None:
