@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -51,6 +52,7 @@ from ui.widgets.page_layout import announce, file_dialog, open_menu, plain_label
 from ui.widgets.row_list import paint_ring, tell_row
 
 SEARCH_PAUSE_MS = 120
+LOOK_MS = 60_000  # a computer that slept through midnight is woken at any time
 IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)")
 EXPORTED = {tr("Markdown, to read (*.md)"): "md", tr("JSON, to import again (*.json)"): "json"}
 EXPORTED_ALL = {tr("JSON, to import again (*.json)"): "json", tr("Markdown, a file for each chat (*.zip)"): "zip"}
@@ -99,6 +101,9 @@ class HistoryPanel(Dressed, QFrame):
         self._search_timer.timeout.connect(lambda: self.searched.emit(self.search.text().strip()))
         self.search.textChanged.connect(lambda text: self._search_timer.start())
         self.search.installEventFilter(self)
+        self._day_timer = QTimer(self, interval=LOOK_MS)
+        self._day_timer.timeout.connect(self._look_at_day)
+        self._day_timer.start()
         self._opens_first = False  # of what is about to be found
         self._is_old = False  # others were to be shown while a name was being changed
         self.list = _ChatList()
@@ -171,6 +176,11 @@ class HistoryPanel(Dressed, QFrame):
 
     def _on_named_anew(self) -> None:
         if self._is_old:
+            self.searched.emit(self.search.text().strip())
+
+    def _look_at_day(self) -> None:
+        """Where another day has begun, chats of today are those of yesterday."""
+        if self.model.today != date.today():
             self.searched.emit(self.search.text().strip())
 
     @property
