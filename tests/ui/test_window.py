@@ -23,7 +23,7 @@ from PySide6.QtCore import (
     Qt,
     QTimer,
 )
-from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
+from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QInputMethodEvent, QPalette, QTextOption
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -213,6 +213,27 @@ def test_what_was_there_before_typing_is_not_undone(qtbot, window: MainWindow) -
     field = asked_view(window).editor.field
     qtbot.keyClick(field, *undo)
     assert field.toPlainText() == "Which fox?"
+
+
+def test_a_word_that_is_being_composed_goes_with_a_message_sent_by_its_button(
+    qtbot, window: MainWindow, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composer = window.page.composer
+    composer.set_text("Say ")
+    composed = QInputMethodEvent("ni hao", [])
+    QApplication.sendEvent(composer.field, composed)
+
+    class InputMethod:
+        def commit(self) -> None:
+            chosen = QInputMethodEvent()
+            chosen.setCommitString("你好")
+            QApplication.sendEvent(composer.field, chosen)
+
+    monkeypatch.setattr(QGuiApplication, "inputMethod", staticmethod(InputMethod))
+    qtbot.mouseClick(composer.button, Qt.MouseButton.LeftButton)
+    ended(qtbot, window)
+    assert server.requests[-1]["messages"][-1]["content"] == "Say 你好"
+    assert composer.text == ""
 
 
 def test_formatted_text_alone_is_pasted_as_its_words(window: MainWindow) -> None:
