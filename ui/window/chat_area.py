@@ -55,7 +55,7 @@ from ui.window.newcomer import Newcomer
 from ui.window.sides import Sides
 from ui.window.storage_notice import StorageNotice
 
-UNREAD = "unread"  # files that were being read when the window was closed
+UNREAD = "unread"
 SPLIT = tr("split side by side two")
 
 
@@ -102,6 +102,7 @@ class ChatArea(QWidget):
         self._undo: list[
             Callable[[], object]
         ] = []  # of what was done to chats and folders since the start, the last last
+        self._unread: list[Unread] = []  # files that were being read when the window was closed the last time
         fill(QHBoxLayout(self), self._sides, margins=0)
         self.setFocusProxy(self.panes)
         self._connect_list()
@@ -594,15 +595,14 @@ class ChatArea(QWidget):
         self.panes.restore(self._kept)
         self.desk.list_soon()
         self.tools_box.start()
-        # When what was kept of the drafts has been read.
-        self.archive.ask(lambda store: None, lambda found: self._read_left(), None)
-
-    def _read_left(self) -> None:
-        """Read the files that were being read when the window was closed."""
-        left = str(self._kept.value(UNREAD) or "[]")
-        self._kept.keep(UNREAD, "")
         with contextlib.suppress(ValueError, TypeError):
-            self.first.composer.shelf.read_again([(int(key), str(path)) for key, path in json.loads(left)])
+            self._unread = [(int(key), str(path)) for key, path in json.loads(str(self._kept.value(UNREAD)))]
+        # When what was kept of the drafts has been read.
+        self.archive.ask(lambda store: None, lambda found: self._read_on(), None)
+
+    def _read_on(self) -> None:
+        left, self._unread = self._unread, []
+        self.first.composer.shelf.read_again(left)
 
     def keep_drafts(self) -> None:
         """Write down what was written and not sent."""
@@ -616,7 +616,7 @@ class ChatArea(QWidget):
         self._kept.keep_figures(self._figures)
         self.tuning.take_typed()
         self.keep_drafts()
-        left: list[Unread] = []
+        left = self._unread
         for page in self.panes.pages:
             page.sending.cancel()
             left += page.composer.shelf.close_readings()
