@@ -139,8 +139,12 @@ class MarkdownView(TextView):
         self.grown.emit()
 
     def _cursor_keeper(self) -> Callable[[], None]:
-        """Return what puts the cursor back where it is now, with what is selected: the open part is written anew."""
+        """Return what puts the cursor back where it is now, with what is selected: the open part is written anew.
+
+        One at the end stays at the end.
+        """
         before = self.textCursor()
+        is_at_end = before.atEnd() and not before.hasSelection()
         anchor, position, words = before.anchor(), before.position(), before.selectedText()
 
         def keep() -> None:
@@ -148,7 +152,7 @@ class MarkdownView(TextView):
             if max(anchor, position) < self.document().characterCount():
                 cursor.setPosition(anchor)
                 cursor.setPosition(position, QTextCursor.MoveMode.KeepAnchor)
-            if cursor.selectedText() == words:
+            if cursor.selectedText() == words and not is_at_end:
                 self.setTextCursor(cursor)
 
         return keep
