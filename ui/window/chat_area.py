@@ -596,7 +596,8 @@ class ChatArea(QWidget):
         self.desk.list_soon()
         self.tools_box.start()
         with contextlib.suppress(ValueError, TypeError):
-            self._unread = [(int(key), str(path)) for key, path in json.loads(str(self._kept.value(UNREAD)))]
+            left = json.loads(str(self._kept.value(UNREAD)))
+            self._unread = [(int(key), str(path), is_copy is True) for key, path, is_copy in left]
         # When what was kept of the drafts has been read.
         self.archive.ask(lambda store: None, lambda found: self._read_on(), None)
 

@@ -368,8 +368,10 @@ def test_what_was_being_read_when_the_window_was_closed_is_read_at_the_next_star
     window.desk.new_chat()
     gone = tmp_path / "gone.txt"
     gone.write_text("It goes away.")
-    shelf.read_again([(first, str(copy))])
-    shelf.add([gone])
+    own = Path(tempfile.mkdtemp(prefix=COPY)) / "own.txt"  # as the folder of a copy, but the user's
+    own.write_text("It is not ours.")
+    shelf.read_again([(first, str(copy), True)])
+    shelf.add([gone, own])
     assert shelf.is_reading
     window.close()
     assert copy.exists()
@@ -382,6 +384,8 @@ def test_what_was_being_read_when_the_window_was_closed_is_read_at_the_next_star
         if at_once:
             again.close()
     qtbot.waitUntil(lambda: "gone.txt" in again.page.composer.shelf.problem.text())
+    qtbot.waitUntil(lambda: [one.name for one in again.page.composer.shelf.attachments] == ["own.txt"])
+    assert own.exists()
     again.desk.open(first)
     names = ["fox.txt", "Pasted text.txt"]
     qtbot.waitUntil(lambda: [one.name for one in again.page.composer.shelf.attachments] == names)

@@ -26,7 +26,7 @@ class FileReading(QObject):
     def __init__(self, path: Path, parent: QObject | None = None, is_copy: bool = False) -> None:
         """``is_copy`` says that the file and its folder are ours: both go when they were read."""
         super().__init__(parent)
-        self.path, self._is_copy = path, is_copy
+        self.path, self.is_copy = path, is_copy
         self._has_ended = False
         self._process = HelperProcess(MODULE, [str(path)], self)
         self._process.said.connect(self._take)
@@ -71,6 +71,6 @@ class FileReading(QObject):
         was_open, self._has_ended = not self._has_ended, True
         self._timer.stop()
         self._process.stop()
-        if self._is_copy and not keeps_copy:
+        if self.is_copy and not keeps_copy:
             shutil.rmtree(self.path.parent, ignore_errors=True)
         return was_open

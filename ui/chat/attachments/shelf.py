@@ -32,7 +32,7 @@ ROWS = 3  # of files that are seen at once; one in a window of fewer pixels than
 LOW = 560
 Count = Callable[[str, Callable[[int], None]], None]
 COPY = "slipstream-"  # begins the name of the folder of what was pasted
-Unread = tuple[int, str]  # in which chat, which file
+Unread = tuple[int, str, bool]  # in which chat, which file, and whether it and its folder are ours
 
 
 class Shelf(Dressed, QWidget):
@@ -277,14 +277,14 @@ class Shelf(Dressed, QWidget):
         left = [*self._aside.values(), *shown]
         for _, reading in left:
             reading.cancel(keeps_copy=True)
-        return [(key, str(reading.path)) for key, reading in left]
+        return [(key, str(reading.path), reading.is_copy) for key, reading in left]
 
     def read_again(self, left: Iterable[Unread]) -> None:
         """Read what was left when the window was closed."""
-        for key, name in left:
-            path = Path(name)
-            is_copy = path.parent.name.startswith(COPY) and path.parent.parent == Path(tempfile.gettempdir())
-            self._read(path, key, is_copy)
+        for key, name, is_copy in left:
+            folder = Path(name).parent  # which goes with a copy: what a file of settings says is not enough
+            is_ours = is_copy and folder.name.startswith(COPY) and folder.parent == Path(tempfile.gettempdir())
+            self._read(Path(name), key, is_ours)
 
     def _add_chip(self, name: str) -> Chip:
         chip = Chip(name)
