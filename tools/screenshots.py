@@ -293,7 +293,7 @@ def done(stage: Stage) -> None:
 WORKING = asdict(
     Snapshot(
         is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84,
-        bound=Bottleneck.BANDWIDTH,
+        limited_by=Bottleneck.BANDWIDTH,
         n_active=3, n_waiting=0, n_cells_used=1_730, n_cells=4_096, n_drafted=80, n_accepted=62, speedup=1.71,
         drafted_at=(40, 30, 10), accepted_at=(34, 22, 6),
     )

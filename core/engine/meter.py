@@ -182,7 +182,7 @@ class Meter:
             peak=self.peak,
             peak_share=self.share_of_peak(rate) if steps else None,
             is_in_cache=self.is_in_cache,
-            bound=self._bound(steps, rate),
+            limited_by=self._limited_by(steps, rate),
             n_drafted=sum(step.n_drafted for step in steps),
             n_accepted=sum(step.n_accepted for step in steps),
             speedup=_speedup(steps),
@@ -208,7 +208,7 @@ class Meter:
         seconds = sum(step.ended - step.began for step in decoding)
         return sum(step.n_bytes for step in decoding) / seconds if seconds > 0 else 0.0
 
-    def _bound(self, steps: list[StepReading], rate: float) -> Bottleneck:
+    def _limited_by(self, steps: list[StepReading], rate: float) -> Bottleneck:
         """Name what took most of the time. Rows of a prompt share the reading of its cached tokens."""
         seconds = sum(step.ended - step.began for step in steps)
         if seconds <= 0:

@@ -120,7 +120,7 @@ class Snapshot:
     peak: float | None = None
     peak_share: float | None = None
     is_in_cache: bool = False
-    bound: Bottleneck = Bottleneck.UNKNOWN
+    limited_by: Bottleneck = Bottleneck.UNKNOWN
     n_active: int = 0
     n_waiting: int = 0
     lanes: tuple[LaneCount, ...] = ()

@@ -27,7 +27,8 @@ from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
 
 WORKING = Snapshot(
-    is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84, bound=Bottleneck.BANDWIDTH,
+    is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84,
+    limited_by=Bottleneck.BANDWIDTH,
     n_active=3, n_waiting=2, n_cells_used=1_730, n_cells=4_096, n_drafted=80, n_accepted=62, speedup=1.71,
     drafted_at=(40, 30, 10), accepted_at=(34, 22, 6),
 )  # fmt: skip
@@ -44,7 +45,7 @@ def sent(snapshot: Snapshot) -> dict[str, object]:
 def test_what_the_server_sends_is_read_back_and_odd_values_keep_their_defaults() -> None:
     assert fitting(Snapshot, sent(WORKING)) == WORKING
     assert [fitting(Snapshot, found) for found in (None, [], "x", 3)] == [None] * 4
-    odd = {"bound": "magic", "decode_rate": "fast", "drafted_at": 3, "is_idle": "no", "future": 1, "peak": None}
+    odd = {"limited_by": "magic", "decode_rate": "fast", "drafted_at": 3, "is_idle": "no", "future": 1, "peak": None}
     assert fitting(Snapshot, odd) == Snapshot()
 
 
@@ -54,8 +55,8 @@ class TestFaces:
         assert faces.speed(WORKING, 76.8).share == 0.5
         assert words(faces.bandwidth(WORKING)) == "12.9 of 15.3 GB/s"
         assert faces.bandwidth(WORKING).share == 0.84
-        assert words(faces.bound(WORKING)) == "limited by memory speed"
-        assert faces.bound(WORKING).lit == (0,)
+        assert words(faces.limited_by(WORKING)) == "limited by memory speed"
+        assert faces.limited_by(WORKING).lit == (0,)
         assert words(faces.drafts(WORKING)) == "78% drafts · 1.7×"
         assert "token 2: 73% of 30" in faces.drafts(WORKING).hint
         assert words(faces.requests(WORKING, 4)) == "3 active · 2 wait"
@@ -67,25 +68,25 @@ class TestFaces:
         assert faces.speed(reading, 76.8).share is None
 
     def test_what_is_not_known_is_not_claimed(self) -> None:
-        in_cache = replace(WORKING, is_in_cache=True, bound=Bottleneck.COMPUTE)
+        in_cache = replace(WORKING, is_in_cache=True, limited_by=Bottleneck.COMPUTE)
         assert words(faces.bandwidth(in_cache)) == "12.9 GB/s in cache"
-        assert words(faces.bound(in_cache)) == "limited by computing"
-        assert "hardly matters" in faces.bound(in_cache).hint
+        assert words(faces.limited_by(in_cache)) == "limited by computing"
+        assert "hardly matters" in faces.limited_by(in_cache).hint
         unmeasured = replace(in_cache, peak=None, peak_share=None)
-        assert words(faces.bound(unmeasured)) == "limited by computing"
-        assert "not been measured" not in faces.bound(unmeasured).hint
-        idle = faces.bound(replace(unmeasured, is_in_cache=False, is_idle=True, bound=Bottleneck.UNKNOWN))
+        assert words(faces.limited_by(unmeasured)) == "limited by computing"
+        assert "not been measured" not in faces.limited_by(unmeasured).hint
+        idle = faces.limited_by(replace(unmeasured, is_in_cache=False, is_idle=True, limited_by=Bottleneck.UNKNOWN))
         assert words(idle) == "– limit"
         assert "Nothing runs" in idle.hint
-        unknown = replace(WORKING, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)
+        unknown = replace(WORKING, peak=None, peak_share=None, limited_by=Bottleneck.UNKNOWN)
         assert words(faces.bandwidth(unknown)) == "12.9 GB/s"
-        assert words(faces.bound(unknown)) == "– limit"
+        assert words(faces.limited_by(unknown)) == "– limit"
         assert words(faces.drafts(replace(WORKING, n_drafted=0, n_accepted=0))) == "– drafts"
         assert words(faces.drafts(replace(WORKING, speedup=None))) == "78% drafts"
         idle = Snapshot(peak=15.3e9)
         assert words(faces.speed(idle, 76.8)) == "– tok/s"
-        assert words(faces.bound(idle)) == "– limit"
-        assert "not been measured" not in faces.bound(idle).hint, "at rest there is nothing to explain"
+        assert words(faces.limited_by(idle)) == "– limit"
+        assert "not been measured" not in faces.limited_by(idle).hint, "at rest there is nothing to explain"
 
 
 class TestBar:
@@ -109,7 +110,7 @@ class TestBar:
         assert all(gauge.isVisible() for gauge in bar.gauges)
         two = bar.when.width() + bar.speed.minimumSizeHint().width() + bar.bandwidth.minimumSizeHint().width()
         bar.resize(two + 5 * Space.L, bar.height())
-        assert [bar.speed.isVisible(), bar.bandwidth.isVisible(), bar.bound.isVisible()] == [True, True, False]
+        assert [bar.speed.isVisible(), bar.bandwidth.isVisible(), bar.limit.isVisible()] == [True, True, False]
         bar.resize(120, bar.height())
         assert not any(gauge.isVisible() for gauge in bar.gauges[1:])
 
@@ -153,7 +154,7 @@ class TestBar:
         bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=idle, last_reply=last))
         assert bar.when.text() == LAST_REPLY
         assert bar.speed.accessibleDescription() == "41 tok/s"
-        assert words(bar.bound.face) == "limited by memory speed"
+        assert words(bar.limit.face) == "limited by memory speed"
         assert words(bar.drafts.face) == "78% drafts · 1.7×"
         assert words(bar.requests.face) == "0 active"
         assert "of the last reply" in bar.speed.face.hint
@@ -246,7 +247,7 @@ class TestWindow:
 
     def test_what_limits_the_speed_leads_to_the_page_about_it(self, qtbot, window: MainWindow) -> None:
         window.show_page("library")
-        qtbot.keyClick(window.speed_bar.bound, Qt.Key.Key_Return)
+        qtbot.keyClick(window.speed_bar.limit, Qt.Key.Key_Return)
         assert window.speed is not None
         assert window.speed.isVisible()
 

@@ -23,7 +23,7 @@ from PySide6.QtCore import (
     Qt,
     QTimer,
 )
-from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
+from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QInputMethodEvent, QPalette, QTextOption
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -53,9 +53,11 @@ from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.receipt_view import ReceiptLine
 from ui.chat.messages.receipts import why_this_fast
 from ui.chat.messages.user_message import MOST_SHOWN, UserMessage, beginning
+from ui.chat.storage.ids import now_ms
 from ui.chat.storage.store import NEW_CHAT, ChatStore
 from ui.client.api import Api, ServerState
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
+from ui.client.server_watch import ModelChoice
 from ui.gauges.gauge import Gauge
 from ui.library.library_page import FIND
 from ui.library.settings.settings_dialog import SettingsDialog
@@ -198,6 +200,50 @@ def test_a_line_in_pieces_is_copied_and_changed_as_the_line_that_it_is(qtbot, wi
     assert field.createMimeDataFromSelection().text() == "short\nagain"
 
 
+def test_what_was_there_before_typing_is_not_undone(qtbot, window: MainWindow) -> None:
+    composer, undo = window.page.composer, (Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    composer.set_text("A draft")
+    qtbot.keyClicks(composer.field, " more")
+    for _ in range(3):
+        qtbot.keyClick(composer.field, *undo)
+    assert composer.text == "A draft"
+    composer.set_text("")
+    ask(qtbot, window, "Which fox?")
+    asked_view(window).edit.click()
+    field = asked_view(window).editor.field
+    qtbot.keyClick(field, *undo)
+    assert field.toPlainText() == "Which fox?"
+
+
+def test_a_word_that_is_being_composed_goes_with_a_message_sent_by_its_button(
+    qtbot, window: MainWindow, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composer = window.page.composer
+    composer.set_text("Say ")
+    composed = QInputMethodEvent("ni hao", [])
+    QApplication.sendEvent(composer.field, composed)
+
+    class InputMethod:
+        def commit(self) -> None:
+            chosen = QInputMethodEvent()
+            chosen.setCommitString("你好")
+            QApplication.sendEvent(composer.field, chosen)
+
+    monkeypatch.setattr(QGuiApplication, "inputMethod", staticmethod(InputMethod))
+    qtbot.mouseClick(composer.button, Qt.MouseButton.LeftButton)
+    ended(qtbot, window)
+    assert server.requests[-1]["messages"][-1]["content"] == "Say 你好"
+    assert composer.text == ""
+
+
+def test_formatted_text_alone_is_pasted_as_its_words(window: MainWindow) -> None:
+    field, pasted = window.page.composer.field, QMimeData()
+    pasted.setData("text/html", b"<p>The <b>fox</b> &amp; the hen</p><p>sleep</p>")
+    assert field.canInsertFromMimeData(pasted)
+    field.insertFromMimeData(pasted)
+    assert field.toPlainText() == "The fox & the hen\nsleep"
+
+
 def paste(field: QPlainTextEdit, text: str) -> None:
     pasted = QMimeData()
     pasted.setText(text)
@@ -257,6 +303,28 @@ def test_while_it_streams_speed_shows_and_stop_keeps_what_came(qtbot, window: Ma
     assert message.content.startswith("word word")
     assert reply_view(window).receipt.text().startswith("Stopped  ·  ")
     qtbot.waitUntil(server.gone.is_set)
+
+
+def test_a_click_into_a_growing_reply_leaves_scrolling_to_the_user(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    server.steps, server.pieces = threading.Semaphore(20), [f"Word {number} of many.\n\n" for number in range(80)]
+    server.pieces += ["A last part ", "that grows ", "and grows."]
+    say(qtbot, window, "Hi")
+    qtbot.waitUntil(lambda: bool(window.desk.current.tree.path[1:]) and reply_view(window).text.count("Word") == 20)
+    reply, bar = reply_view(window), window.page.transcript.verticalScrollBar()
+    server.steps.release(61)
+    qtbot.waitUntil(lambda: "A last part" in reply.view.toPlainText() and bar.value() == bar.maximum() > 0)
+    reply.view.setFocus()
+    cursor = reply.view.textCursor()
+    cursor.setPosition(reply.view.toPlainText().index("last"))
+    cursor.movePosition(cursor.MoveOperation.EndOfWord, cursor.MoveMode.KeepAnchor)
+    reply.view.setTextCursor(cursor)
+    bar.setValue(40)
+    server.steps.release(9)
+    qtbot.waitUntil(lambda: not window.desk.current.is_running and "and grows." in reply.view.toPlainText())
+    assert bar.value() == 40
+    assert reply.view.textCursor().selectedText() == "last"
 
 
 def test_enter_sends_and_shift_enter_starts_a_line(qtbot, window: MainWindow, server: FakeServer) -> None:
@@ -503,6 +571,43 @@ def test_deleting_and_archiving_are_undone_one_after_the_other(qtbot, window: Ma
             assert field.toPlainText() == ""
         qtbot.keyClick(place, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
         qtbot.waitUntil(lambda listed=listed: titles(window) == listed)
+
+
+def test_a_folder_that_is_renamed_or_removed_stays_closed_and_comes_back(qtbot, window: MainWindow) -> None:
+    now, model = now_ms(), window.chats.history.model
+    for number, title in enumerate(("one", "two", "three", "apart"), 1):
+        window.chats.archive.save_chat(Chat(number, title, now, now))
+    for number in (1, 2, 3):
+        window.desk.move(number, "work")
+    window.desk.move(4, "home")
+    window.desk.archive(3, is_archived=True)
+
+    def shown() -> list[str]:
+        return [str(model.index(row).data()) for row in range(model.rowCount())]
+
+    def rename(folder: str, name: str, then: list[str], told: str) -> None:
+        index = model.index(shown().index(folder))
+        if name:
+            assert model.setData(index, name)
+        else:
+            window.chats.history.menu_for(index).actions()[1].trigger()
+        qtbot.waitUntil(lambda: shown() == then)
+        assert window.chats.toast.text == told
+
+    qtbot.waitUntil(lambda: shown() == ["home", "apart", "work", "two", "one"])
+    model.open_folder("work", False)
+    assert not model.setData(model.index(2), "work"), "the same name"
+    rename("work", "play", ["home", "apart", "play"], "Folder renamed")
+    rename("play", "home", ["home", "apart", "two", "one"], "Folder renamed")  # into another one, which is open
+    rename("home", "", ["Today", "apart", "two", "one"], "Folder removed")
+    for then in (["home", "apart", "two", "one"], ["home", "apart", "play"], ["home", "apart", "work"]):
+        window.chats.undo()
+        qtbot.waitUntil(lambda then=then: shown() == then)
+    model.open_folder("work", True)
+    window.desk.archive(3, is_archived=False)
+    qtbot.waitUntil(lambda: shown() == ["home", "apart", "work", "three", "two", "one"])
+    rename("work", "play", ["home", "apart", "play", "three", "two", "one"], "Folder renamed")
+    rename("play", "", ["home", "apart", "Today", "three", "two", "one"], "Folder removed")
 
 
 def test_what_is_sent_is_no_draft_any_more(qtbot, window: MainWindow, tmp_path: Path) -> None:
@@ -787,6 +892,18 @@ def test_a_long_name_leaves_room_for_what_stands_behind_it_in_the_menu(
     assert picker.menu.sizeHint().width() < 800
     picker.menu.actions()[2].trigger()
     assert picker.shown_model == long
+
+
+@pytest.mark.parametrize("percent", [100, 150])
+def test_the_menu_of_models_fits_the_screen_with_its_figures(qtbot, window: MainWindow, percent: int) -> None:
+    window.resize_text(percent)
+    picker, name = window.page.picker, "Llama-3.2-1B-Instruct-with-a-name-that-somebody-made-very-long-Q4_K_M"
+    picker.figure_of = lambda model: "fits  ·  ≈ 12.3 tok/s"
+    picker.set_models((ModelChoice(name), ModelChoice("short")))
+    picker.set_wanted(name)
+    picker.open()
+    assert picker.menu.sizeHint().width() <= window.screen().availableGeometry().width()
+    picker.menu.close()
 
 
 def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -235,12 +235,17 @@ class ChatSessions(QObject):
 
     def move(self, chat_id: int, folder: str) -> None:
         """Put a chat into a folder; "" takes it out."""
-        self._archive.write(lambda store: store.move(chat_id, folder))
-        self._ask_for_list()
+        self._move((chat_id,), folder)
 
-    def rename_folder(self, folder: str, name: str) -> None:
-        """Give a folder another name; "" takes its chats out."""
-        self._archive.write(lambda store: store.rename_folder(folder, name))
+    def rename_folder(self, folder: str, name: str) -> Callable[[], None]:
+        """Give a folder another name; "" takes its chats out. Return what puts them back, archived ones too."""
+        moved: list[int] = []
+        self._archive.write(lambda store: moved.extend(store.rename_folder(folder, name)))
+        self._ask_for_list()
+        return lambda: self._move(moved, folder)
+
+    def _move(self, chat_ids: Iterable[int], folder: str) -> None:
+        self._archive.write(lambda store: store.move(chat_ids, folder))
         self._ask_for_list()
 
     def delete(self, chat_id: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, Signal
-from PySide6.QtGui import QImage, QResizeEvent
+from PySide6.QtGui import QGuiApplication, QImage, QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout
 
 from ui.chat.attachments.shelf import Shelf
@@ -141,6 +141,7 @@ class Composer(QFrame):
         if self._is_running:
             self.stopped.emit()
         else:
+            QGuiApplication.inputMethod().commit()  # the keyboard stays in the field, where a word may be unfinished
             self._on_enter()
 
     def _on_enter(self) -> None:

@@ -23,6 +23,7 @@ from ui.widgets.elided_label import ElidedLabel, in_tip, on_button
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import add_choices, open_menu
 
+AROUND = 84  # pixels beside the names and the figures of the menu
 WIDEST = 420  # pixels of a name in the menu: what stands behind it is to be seen in a small window too
 LONG_MS = 700  # a load that is over sooner needs no button to end it
 TOY_NOTE = tr(
@@ -227,16 +228,23 @@ class ModelPicker(Dressed, QWidget):
     def fill_menu(self) -> None:
         """Offer the models there are. It is done when the menu opens: thousands take a while."""
         self.menu.clear()
-        shown, choose = self.shown_model, self.chosen.emit
+        shown, choose, room = self.shown_model, self.chosen.emit, self._room_in_menu()
         add_choices(
-            self.menu, ((self._in_menu(one), one.name == shown, partial(choose, one.name)) for one in self._models)
+            self.menu,
+            ((self._in_menu(one, room), one.name == shown, partial(choose, one.name)) for one in self._models),
         )
         if not self._models:
             self.menu.addAction(tr("No models yet")).setEnabled(False)
         self._add_deeds()
 
-    def _in_menu(self, model: ModelChoice) -> str:
-        name = self.menu.fontMetrics().elidedText(one_line(model.name), Qt.TextElideMode.ElideMiddle, scaled(WIDEST))
+    def _room_in_menu(self) -> int:
+        """Return the pixels for a name, so that the figures behind it are on the screen too."""
+        advance = self.menu.fontMetrics().horizontalAdvance
+        figures = max((advance(self.figure_of(model.name)) for model in self._models), default=0)
+        return min(scaled(WIDEST), self.screen().availableGeometry().width() - figures - scaled(AROUND))
+
+    def _in_menu(self, model: ModelChoice, room: int) -> str:
+        name = self.menu.fontMetrics().elidedText(one_line(model.name), Qt.TextElideMode.ElideMiddle, room)
         words = on_button(tr("{name}   (toy)", name=name) if model.is_toy else name)
         figures = self.figure_of(model.name)
         return f"{words}\t{on_button(figures)}" if figures else words  # after a tab, in a column of its own

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-# How well a typed word fits: it begins the name, begins a word of it, stands in it, or only its letters do, in order.
-_AT_START, _AT_WORD, _INSIDE, _LETTERS = 400, 300, 200, 100
+# How well a typed word fits: it begins the name, begins a word of it, stands in it, begins another word for it, or only
+# its letters are in the name, in order.
+_AT_START, _AT_WORD, _INSIDE, _OTHER_WORD, _LETTERS = 400, 300, 200, 150, 100
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
     """Something to do, or to go to. ``kind`` says what it is, ``keys`` by which keys it is done as well.
 
-    ``beside`` opens it beside what is shown, where that can be.
+    ``beside`` opens it beside what is shown, where that can be. ``words`` are others that it may be looked for by.
     """
 
     name: str
@@ -21,10 +22,13 @@ class Command:
     keys: tuple[str, ...] = ()
     kind: str = ""
     beside: Callable[[], object] | None = None
+    words: str = ""
     folded: str = field(init=False, repr=False)  # the name as it is searched
+    folded_words: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folded", self.name.casefold())
+        object.__setattr__(self, "folded_words", f" {self.words.casefold()}")
 
 
 def ranked(commands: Sequence[Command], typed: str, limit: int) -> list[Command]:
@@ -34,30 +38,32 @@ def ranked(commands: Sequence[Command], typed: str, limit: int) -> list[Command]
         return list(commands[:limit])
     found = []
     for at, command in enumerate(commands):
-        score = _score(words, command.folded)
+        score = _score(words, command)
         if score:
             found.append((-score, at, command))
     found.sort(key=lambda one: one[:2])
     return [command for _, _, command in found[:limit]]
 
 
-def _score(words: list[str], text: str) -> int:
+def _score(words: list[str], command: Command) -> int:
     """Return how well all words fit; 0 where one does not."""
     total = 0
     for word in words:
-        score = _score_of_word(word, text)
+        score = _score_of_word(word, command.folded, command.folded_words)
         if not score:
             return 0
         total += score
     return total
 
 
-def _score_of_word(word: str, text: str) -> int:
+def _score_of_word(word: str, text: str, others: str) -> int:
     at = text.find(word)
     if at == 0:
         return _AT_START
     if at > 0:
         return _AT_WORD if f" {word}" in text else _INSIDE
+    if f" {word}" in others:
+        return _OTHER_WORD
     first = last = text.find(word[0])
     for letter in word[1:]:
         if last < 0:

@@ -73,10 +73,10 @@ def bandwidth(snapshot: Snapshot) -> GaugeFace:
     return GaugeFace(_giga(snapshot.bytes_per_second), unit, snapshot.peak_share, hint=hint)
 
 
-def bound(snapshot: Snapshot) -> GaugeFace:
+def limited_by(snapshot: Snapshot) -> GaugeFace:
     """What sets the speed."""
     order = list(LIMITS)
-    found = snapshot.bound
+    found = snapshot.limited_by
     is_small = snapshot.is_in_cache and found is Bottleneck.COMPUTE
     why = AT_REST if snapshot.is_idle else IN_CACHE if is_small else _WHY[found]
     hint = tr("What sets the speed: memory, computing or work between steps.\n{WHY}\nClick for more.", WHY=why)

@@ -42,21 +42,21 @@ class SpeedBar(Dressed, QFrame):
         self.setFixedHeight(HEIGHT)
         self.speed = Gauge(tr("Tokens per second"), GaugeFace("8,888", tr("tok/s prompt")))
         self.bandwidth = Gauge(tr("Memory bandwidth"), GaugeFace("888.8", tr("of 8,888 GB/s")))
-        self.bound = Gauge(
+        self.limit = Gauge(
             tr("What sets the speed"), GaugeFace(max(faces.LIMITS.values(), key=len), "", lead=tr("limited by"))
         )
         self.drafts = Gauge(tr("Accepted drafts"), GaugeFace(percent(1), tr("drafts · 8.8×")))
         self.requests = Gauge(tr("Requests"), GaugeFace("88", tr("active · 88 wait")))
-        self.bound.set_clickable()
-        self.bound.installEventFilter(self)
-        self.bound.clicked.connect(self.why_wanted)
+        self.limit.set_clickable()
+        self.limit.installEventFilter(self)
+        self.limit.clicked.connect(self.why_wanted)
         self.minute = Sparkline()
         self.when = QLabel()
         self.when.setProperty("tone", "caption")
         self.when.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.when.setContentsMargins(0, 1, 0, 0)  # on the line of the figures, whose letters are larger
-        self.gauges = (self.speed, self.bandwidth, self.bound, self.drafts, self.requests)
-        self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.bound, self.minute, self.requests)
+        self.gauges = (self.speed, self.bandwidth, self.limit, self.drafts, self.requests)
+        self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.limit, self.minute, self.requests)
         self._fastest: dict[str | None, float] = {}
         self._row = fill(QHBoxLayout(self), margins=(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2))
         self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
@@ -80,7 +80,7 @@ class SpeedBar(Dressed, QFrame):
         faces_shown = (
             faces.speed(shown, fastest, last is not None),
             faces.bandwidth(shown),
-            faces.bound(shown),
+            faces.limited_by(shown),
             faces.drafts(shown, last is not None),
             faces.requests(now, state.n_slots or 1),
         )

@@ -1039,8 +1039,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
-      <source>New folder</source>
-      <translation>Neuer Ordner</translation>
+      <source>Name</source>
+      <translation>Name</translation>
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
@@ -1101,6 +1101,11 @@
       <location filename="../../ui/chat/history/history_panel.py" />
       <source>Open the first</source>
       <translation>Den ersten öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>New folder</source>
+      <translation>Neuer Ordner</translation>
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
@@ -1455,7 +1460,7 @@
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Reached the token limit</source>
-      <translation>Token-Grenze erreicht</translation>
+      <translation>Token-Grenze</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1773,11 +1778,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/prompts/prompts_dialog.py" />
       <source>New prompt</source>
       <translation>Neuer Prompt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
-      <source>Name</source>
-      <translation>Name</translation>
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompts_dialog.py" />
@@ -5755,6 +5755,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/computer_section.py" />
+      <source>alerts messages</source>
+      <translation>Benachrichtigungen Hinweise</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
       <source>Start at login</source>
       <translation>Bei der Anmeldung starten</translation>
     </message>
@@ -5782,6 +5787,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/settings/computer_section.py" />
       <source>The window opens when you log in to your desktop.</source>
       <translation>Das Fenster öffnet sich, wenn du dich an deinem Desktop anmeldest.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/computer_section.py" />
+      <source>autostart boot</source>
+      <translation>Autostart Systemstart hochfahren</translation>
     </message>
     <message>
       <location filename="../../ui/settings/engine_options.py" />
@@ -6010,6 +6020,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/looks_section.py" />
+      <source>English German translation</source>
+      <translation>Englisch Deutsch Übersetzung Language</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
+      <source>font zoom bigger letters</source>
+      <translation>Schrift Schriftgröße Font Zoom größer Buchstaben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/looks_section.py" />
       <source>Teal</source>
       <translation>Petrol</translation>
     </message>
@@ -6155,6 +6175,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
+      <source>login sign in token password HF</source>
+      <translation>Login anmelden Token Passwort HF</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
       <source>No telemetry</source>
       <translation>Keine Telemetrie</translation>
     </message>
@@ -6177,6 +6202,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Privacy</source>
       <translation>Privatsphäre</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>data</source>
+      <translation>Datenschutz Daten</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -6250,8 +6280,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
-      <source>{n_accepted:,} of {n_drafted:,} guessed tokens were right.</source>
-      <translation>{n_accepted:,} von {n_drafted:,} geratenen Token stimmten.</translation>
+      <source>Guessing was right for {n_accepted:,} of {tokens}.</source>
+      <translation>Richtig geraten wurde bei {n_accepted:,} von {tokens}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
@@ -6345,8 +6375,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>{when} {n_accepted:,} of {n_drafted:,} guessed tokens were right</source>
-      <translation>{when} stimmten {n_accepted:,} von {n_drafted:,} geratenen Token</translation>
+      <source>{when} guessing was right for {n_accepted:,} of {tokens}</source>
+      <translation>{when} wurde bei {n_accepted:,} von {tokens} richtig geraten</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
@@ -6685,13 +6715,33 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
+      <source>split side by side two</source>
+      <translation>teilen nebeneinander zwei geteilt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
       <source>Search the chat to open beside this one</source>
       <translation>Chat suchen, der neben diesem geöffnet wird</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
+      <source>Rename chat</source>
+      <translation>Chat umbenennen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
       <source>Show the models</source>
       <translation>Die Modelle zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Folder renamed</source>
+      <translation>Ordner umbenannt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Folder removed</source>
+      <translation>Ordner entfernt</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
@@ -6765,6 +6815,26 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
+      <source>Rename this chat…</source>
+      <translation>Diesen Chat umbenennen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Put this chat into the archive</source>
+      <translation>Diesen Chat ins Archiv legen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Delete this chat</source>
+      <translation>Diesen Chat löschen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Export this chat…</source>
+      <translation>Diesen Chat exportieren…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
       <source>New chat beside this one</source>
       <translation>Neuer Chat neben diesem</translation>
     </message>
@@ -6785,8 +6855,113 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
-      <source>Undo deleting or archiving a chat</source>
-      <translation>Löschen oder Archivieren eines Chats rückgängig machen</translation>
+      <source>Undo what was done to a chat or folder</source>
+      <translation>Letzte Änderung an Chats oder Ordnern rückgängig machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Nothing has been said in this chat yet</source>
+      <translation>In diesem Chat wurde noch nichts gesagt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>conversation start</source>
+      <translation>Gespräch Unterhaltung beginnen starten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>switch change load unload LLM</source>
+      <translation>wechseln ändern auswählen laden entladen LLM</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>upload document PDF image picture photo</source>
+      <translation>hochladen Upload Dokument PDF Bild Foto</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>template</source>
+      <translation>Vorlage</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>regenerate retry repeat redo</source>
+      <translation>neu erneut wiederholen nochmal regenerieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>cancel end abort</source>
+      <translation>abbrechen anhalten Stopp stoppen beenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>change correct message</source>
+      <translation>ändern korrigieren Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>branch</source>
+      <translation>Zweig Verzweigung</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>highlight colour color accepted speculative</source>
+      <translation>hervorheben Farbe angenommen spekulativ</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>compare benchmark models speed</source>
+      <translation>vergleichen Vergleich Benchmark Modelle Tempo Geschwindigkeit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>templates library system instructions role</source>
+      <translation>Vorlagen Bibliothek System Anweisungen Rolle Systemprompt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>tools plugins extensions functions</source>
+      <translation>Werkzeuge Tools Plugins Erweiterungen Funktionen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>sidebar history list</source>
+      <translation>Seitenleiste Verlauf Liste</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>temperature top-k top-p min-p penalty seed sampling creativity length thinking system prompt instructions role</source>
+      <translation>Temperatur Top-k Top-p Min-p Strafe Seed Sampling Kreativität Länge Denken Systemprompt Anweisungen Rolle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>title name</source>
+      <translation>Titel Name</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>put away</source>
+      <translation>archivieren weglegen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>remove erase clear</source>
+      <translation>entfernen leeren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>save copy share Markdown JSON</source>
+      <translation>Export speichern sichern kopieren teilen Markdown JSON</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>restore deleted archived removed</source>
+      <translation>wiederherstellen zurückholen gelöscht archiviert entfernt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>save backup Markdown JSON zip</source>
+      <translation>Export speichern sichern Backup Sicherung Markdown JSON zip</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
@@ -6807,6 +6982,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Other programs cannot use this server. {problem}</source>
       <translation>Andere Programme können diesen Server nicht nutzen. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Ask a hard question</source>
+      <translation>Eine schwere Frage stellen</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -6845,6 +7025,36 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
+      <source>new get download install Hugging Face LLM AI</source>
+      <translation>neu holen herunterladen Download installieren suchen Hugging Face LLM KI</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>deep think research</source>
+      <translation>tief tiefe gründlich nachdenken Deep Recherche</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>find</source>
+      <translation>finden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>hotkeys help</source>
+      <translation>Tasten Hotkeys Shortcuts Hilfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>exit close end</source>
+      <translation>schließen verlassen Ende</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Model</source>
+      <translation>Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
       <source>Setting</source>
       <translation>Einstellung</translation>
     </message>
@@ -6854,9 +7064,29 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <translation>Farbschema: {name}</translation>
     </message>
     <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>mode night colour color</source>
+      <translation>Modus Nacht Farben Theme</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/rail.py" />
+      <source>conversation</source>
+      <translation>Gespräch Unterhaltung</translation>
+    </message>
+    <message>
       <location filename="../../ui/window/rail.py" />
       <source>Library</source>
       <translation>Bibliothek</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/rail.py" />
+      <source>models downloads delete remove disk storage quantise quantize pair draft GGUF</source>
+      <translation>Modelle Downloads löschen entfernen Platte Speicherplatz quantisieren Paar Entwurf GGUF</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/rail.py" />
+      <source>performance benchmark measure test GPU CPU graphics card processor memory RAM VRAM bandwidth tokens</source>
+      <translation>Geschwindigkeit Leistung Benchmark messen testen GPU CPU Grafikkarte Prozessor Speicher RAM VRAM Bandbreite Tokens</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />
@@ -6865,8 +7095,23 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />
+      <source>API key endpoint address port network LAN OpenAI Anthropic editor code log requests remote workers</source>
+      <translation>API Schlüssel Endpunkt Adresse Port Netzwerk LAN OpenAI Anthropic Editor Code Protokoll Anfragen entfernt Worker</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/rail.py" />
+      <source>batch file background deep question</source>
+      <translation>Batch Stapel Datei Hintergrund tief Deep Frage</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/rail.py" />
       <source>Settings</source>
       <translation>Einstellungen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/rail.py" />
+      <source>preferences options configuration</source>
+      <translation>Optionen Konfiguration Voreinstellungen</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />

@@ -31,6 +31,7 @@ class ComputerSection(SettingSection):
                 tr("Desktop notifications"),
                 tr("When a download or a long reply ends, or a tool waits for you, while you look elsewhere."),
                 self.notices,
+                tr("alerts messages"),
             )
         )
         stays = tr("Keep running without the window")
@@ -40,7 +41,12 @@ class ComputerSection(SettingSection):
         if desktop.is_offered:
             self.login = switch(tr("Start at login"), desktop.starts_at_login, self._on_login)
             self.add(
-                SettingLine(tr("Start at login"), tr("The window opens when you log in to your desktop."), self.login)
+                SettingLine(
+                    tr("Start at login"),
+                    tr("The window opens when you log in to your desktop."),
+                    self.login,
+                    tr("autostart boot"),
+                )
             )
             self.menu_button = button("", self._on_menu)
             self._menu_line = self.add(SettingLine(tr("In the desktop's menus"), "", self.menu_button))

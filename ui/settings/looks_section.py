@@ -24,6 +24,8 @@ ACCENT_NAMES = {
     "Teal": tr("Teal"), "Blue": tr("Blue"), "Violet": tr("Violet"), "Rose": tr("Rose"), "Amber": tr("Amber"),
     "Graphite": tr("Graphite"),
 }  # fmt: skip
+LANGUAGE_WORDS = tr("English German translation")
+TEXT_WORDS = tr("font zoom bigger letters")  # as what is changed is called elsewhere
 DOT = 16  # pixels of the colour of an accent
 
 
@@ -46,22 +48,22 @@ class LooksSection(Dressed, SettingSection):
         )
         tint = tr("Tint drafted words")
         self.tint = switch(tint, self._tints, partial(kept.keep, TINT))
-        for name, help, control in (
+        for name, help, control, *words in (
             (
                 tr("Theme"),
                 tr("High contrast draws edges and text as strong as they can be, light or dark."),
                 self.theme,
             ),
             (tr("Accent"), tr("The one colour beside grey; high contrast has its own."), self.accent),
-            (tr("Text size"), tr("Also Ctrl with + or −, and Ctrl+0 for 100%."), self.text),
+            (tr("Text size"), tr("Also Ctrl with + or −, and Ctrl+0 for 100%."), self.text, TEXT_WORDS),
             (
                 tint,
                 tr("In new replies, words that were drafted and found right have a coloured background."),
                 self.tint,
             ),
-            (tr("Language"), tr("Takes effect when Slipstream is started next."), self.language),
+            (tr("Language"), tr("Takes effect when Slipstream is started next."), self.language, LANGUAGE_WORDS),
         ):
-            self.add(SettingLine(name, help, control))
+            self.add(SettingLine(name, help, control, *words))
         self.dress()
         self.show_looks()
         kept.changed.connect(self._on_kept)

@@ -22,13 +22,14 @@ LETTERS = 17  # of a choice that can be read whole
 class SettingLine(QWidget):
     """A name with its explanation, and a control at the end, or below where there is no room."""
 
-    def __init__(self, name: str, help: str, control: QWidget | None = None) -> None:
+    def __init__(self, name: str, help: str, control: QWidget | None = None, words: str = "") -> None:
+        """``words`` are others that it may be looked for by."""
         super().__init__()
-        self.control = control
+        self.control, self._words = control, words
         self.name, self.help = plain_label(name, ""), plain_label(help, "caption")
-        words = fill(QVBoxLayout(), self.name, self.help, spacing=2)
+        column = fill(QVBoxLayout(), self.name, self.help, spacing=2)
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
-        fill(self._row, (words, 1), spacing=Space.XL, margins=(0, Space.S, 0, Space.S))
+        fill(self._row, (column, 1), spacing=Space.XL, margins=(0, Space.S, 0, Space.S))
         self.help.setVisible(bool(help))
         if control is not None:
             self._row.addWidget(control, 0, Qt.AlignmentFlag.AlignVCenter)
@@ -44,11 +45,16 @@ class SettingLine(QWidget):
         if self.control is not None:
             self.control.setAccessibleDescription(help)
 
-    def holds(self, words: Sequence[str]) -> bool:
-        """Return whether each of these words, in small letters, is part of what this says, or of what can be chosen."""
+    @property
+    def text(self) -> str:
+        """What can be looked for: all that this says, what can be chosen, and other words for it."""
         field = self.control
         choices = [field.itemText(at) for at in range(field.count())] if isinstance(field, ChoiceField) else []
-        text = " ".join((self.name.text(), self.help.text(), *choices)).casefold()
+        return " ".join((self.name.text(), self.help.text(), *choices, self._words))
+
+    def holds(self, words: Sequence[str]) -> bool:
+        """Return whether each of these words, in small letters, can be looked for."""
+        text = self.text.casefold()
         return all(word in text for word in words)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -70,7 +76,7 @@ class SettingSection(QWidget):
 
     def __init__(self, title: str) -> None:
         super().__init__()
-        self._title = title
+        self.title = title
         self.lines: list[SettingLine] = []
         head = QLabel(title)
         head.setProperty("tone", "title")
@@ -91,7 +97,7 @@ class SettingSection(QWidget):
 
     def search(self, words: Sequence[str]) -> bool:
         """Show the settings with these words; all where the title has them. Return whether any is left."""
-        is_meant = all(word in self._title.casefold() for word in words)
+        is_meant = all(word in self.title.casefold() for word in words)
         for line in self.lines:
             line.setVisible(is_meant or line.holds(words))
         has_any = any(not line.isHidden() for line in self.lines)

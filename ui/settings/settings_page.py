@@ -144,9 +144,10 @@ class SettingsPage(Dressed, QWidget):
                     "keyring. A proxy or another address is set here too."
                 ),
                 self.hub_button,
+                tr("login sign in token password HF"),
             )
         )
-        self._section(tr("Privacy")).add(SettingLine(tr("No telemetry"), PRIVACY))
+        self._section(tr("Privacy")).add(SettingLine(tr("No telemetry"), PRIVACY, words=tr("data")))
         self.reset_button = button(tr("Reset…"), self._ask_reset, tr("Reset all settings"))
         self._section(tr("Reset")).add(
             SettingLine(
@@ -188,14 +189,15 @@ class SettingsPage(Dressed, QWidget):
                     self.area.ensureWidgetVisible(line)
                     (line.control or self.search).setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def names(self) -> Iterator[str]:
-        """Yield what can be shown, as its sections are made."""
+    def offers(self) -> Iterator[tuple[str, str]]:
+        """Yield what can be shown with all words it may be looked for by, as its sections are made."""
         at = 0
         while at < len(self.sections) or not self._is_made:
             if at == len(self.sections):
                 self._make_next()
                 continue
-            yield from [line.name.text() for line in self.sections[at].lines]
+            section = self.sections[at]
+            yield from [(line.name.text(), f"{section.title} {line.text}") for line in section.lines]
             at += 1
 
     # What the user does.

@@ -12,6 +12,7 @@ from models.formatting.figures import in_marks, size
 from models.library import requests as ask
 from models.library.values import MachineFacts, MeasuringStep, PairStep, Partners, Trouble
 from ui.client.library_link import LibraryLink
+from ui.client.speeds import tokens_of
 from ui.language import tr
 from ui.speed.bars import Bar, BarList
 from ui.theme.tokens import Space
@@ -223,7 +224,7 @@ def verdict(report: dict[str, Any]) -> str:
             n_wrong=n_wrong,
             n_all=n_all,
         )
-    gain = tr("{n_accepted:,} of {n_drafted:,} guessed tokens were right.", n_accepted=n_accepted, n_drafted=n_drafted)
+    gain = tr("Guessing was right for {n_accepted:,} of {tokens}.", n_accepted=n_accepted, tokens=tokens_of(n_drafted))
     middle = found.get("speedup_median")
     speed = tr("It is {median:.2f} times as fast as plain decoding.", median=middle) if middle else ""
     return " ".join(filter(None, (said, gain, speed)))

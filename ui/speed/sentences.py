@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from core.values.messages import Bottleneck, Snapshot
 from models.library.values import ModelFitReport, Partners, QuantiseOffer
+from ui.client.speeds import tokens_of
 from ui.language import tr
 
 LIMITS = {
@@ -62,10 +63,10 @@ def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
             ).strip()
         return why_draft
     share = tr(
-        "{when} {n_accepted:,} of {n_drafted:,} guessed tokens were right",
+        "{when} guessing was right for {n_accepted:,} of {tokens}",
         when=tr("in the last reply") if is_last else tr("over the last second"),
         n_accepted=snapshot.n_accepted,
-        n_drafted=snapshot.n_drafted,
+        tokens=tokens_of(snapshot.n_drafted),
     )
     if snapshot.speedup is None:
         return tr("Drafting is on: {share}.", share=share)
@@ -90,7 +91,7 @@ def helps(
     if fit is not None and fit.fit.lacks_speed:
         found.append(Help(tr("“Measure this machine” below: then gains can be predicted.")))
     found += _draft_helps(partners)
-    is_bound = snapshot.bound is Bottleneck.COMPUTE or snapshot.is_in_cache
+    is_bound = snapshot.limited_by is Bottleneck.COMPUTE or snapshot.is_in_cache
     if copies is not None and copies.problem is None and not is_bound:
         usual = next((one for one in copies.targets if one.is_usual and 0 < one.n_bytes < copies.n_bytes), None)
         if usual is not None:

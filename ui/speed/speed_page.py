@@ -231,7 +231,7 @@ class SpeedPage(Dressed, PageColumn):
             if shown.peak_share and not shown.is_in_cache
             else ""
         )
-        limit = sentences.LIMITS[shown.bound]
+        limit = sentences.LIMITS[shown.limited_by]
         return tr(
             "{limit}: it reads {of_peak}{share}.", limit=limit[0].upper() + limit[1:], of_peak=of_peak, share=share
         )

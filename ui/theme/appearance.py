@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
@@ -97,17 +97,17 @@ class Appearance(QObject):
         font.setPixelSize(sized(Type.BODY, self._percent))
         self._sheet = stylesheet(palette, self._percent, self._mono_family, QGuiApplication.isRightToLeft())
         if self._application.styleSheet() != self._sheet:  # to dress it again costs a look at every widget
-            seen = self._leave_out_unseen()
             # To take a sheet off and put another on, Qt looks at each widget twice. To change it, it looks at each as
-            # often as the widget is deep in the window: with all pages open 0.6 s instead of 0.05 s. They are not told
-            # of the style in between.
-            _tell(seen, False)
+            # often as the widget is deep in the window: with all pages open 0.6 s instead of 0.05 s. So widgets are
+            # told of neither, and dressed once in the end.
+            seen = self._leave_out_unseen()
+            _forget(seen)
             self._application.setStyleSheet("")
-            _tell(seen, True)
             if QApplication.font() != font:
                 self._application.setFont(font)
             self._application.setPalette(_qt_palette(palette))
             self._application.setStyleSheet(self._sheet)
+            _dress(seen)
         self.changed.emit(palette)
 
     def undress(self) -> None:
@@ -128,15 +128,7 @@ class Appearance(QObject):
             return False
         self._left_out.discard(part)
         part.removeEventFilter(self)
-        widgets = (part, *part.findChildren(QWidget))
-        _tell(widgets, True)
-        for widget in widgets:
-            # A style sheet adds its colours to those that it finds: what another rule gave would stay.
-            if widget.testAttribute(Qt.WidgetAttribute.WA_SetPalette):
-                widget.setPalette(QPalette())
-        for kind in (QEvent.Type.Polish, QEvent.Type.StyleChange):  # fonts are known before anything is measured
-            for widget in widgets:
-                QCoreApplication.sendEvent(widget, QEvent(kind))
+        _dress((part, *part.findChildren(QWidget)))
         return True
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -167,19 +159,30 @@ class Appearance(QObject):
     def _leave_out(self, part: QWidget) -> None:
         self._left_out.add(part)
         part.installEventFilter(self)
-        # Its colours stay until it is dressed anew: to take each of them back would take longer than all the rest.
-        for widget in (part, *part.findChildren(QWidget)):
-            widget.setAttribute(_POLISHED, False)
-            widget.setAttribute(_HAS_STYLE)
+        _forget((part, *part.findChildren(QWidget)))
 
 
-def _tell(widgets: Iterable[QWidget], is_told: bool) -> None:
-    """Let widgets be told of another style of the application, or not: those that have one of their own are not.
+def _forget(widgets: Iterable[QWidget]) -> None:
+    """Let Qt pass over widgets when the style of the application changes, as over those that have one of their own.
 
-    No widget of the application has one.
+    Their colours stay until they are dressed: to take each of them back would take longer than all the rest.
     """
     for widget in widgets:
-        widget.setAttribute(_HAS_STYLE, not is_told)
+        widget.setAttribute(_POLISHED, False)
+        widget.setAttribute(_HAS_STYLE)
+
+
+def _dress(widgets: Collection[QWidget]) -> None:
+    """Dress widgets that were passed over in the style of the application."""
+    for widget in widgets:
+        widget.setAttribute(_HAS_STYLE, False)
+    for widget in widgets:
+        # A style sheet adds its colours to those that it finds: what another rule gave would stay.
+        if widget.testAttribute(Qt.WidgetAttribute.WA_SetPalette):
+            widget.setPalette(QPalette())
+    for kind in (QEvent.Type.Polish, QEvent.Type.StyleChange):  # fonts are known before anything is measured
+        for widget in widgets:
+            QCoreApplication.sendEvent(widget, QEvent(kind))
 
 
 def _family(kind: QFontDatabase.SystemFont, preferred: tuple[str, ...]) -> str:

@@ -175,7 +175,6 @@ QMenu::item:selected { background: $hover; }
 QMenu::item:disabled { color: $muted; }
 QMenu::separator { height: 1px; background: $border; margin: 5px 8px; }
 QMenu::indicator { width: ${box}px; height: ${box}px; $start: 8px; }
-QMenu::item:checked { font-weight: 600; }
 
 QSlider:horizontal { min-height: 20px; }
 QSlider::groove:horizontal { height: 4px; border-radius: 2px; background: $pressed; }

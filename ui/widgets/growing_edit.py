@@ -6,7 +6,15 @@ import re
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence, QResizeEvent, QTextBlockFormat, QTextFormat
+from PySide6.QtGui import (
+    QFocusEvent,
+    QKeyEvent,
+    QKeySequence,
+    QResizeEvent,
+    QTextBlockFormat,
+    QTextDocumentFragment,
+    QTextFormat,
+)
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy
 
 from ui.theme.text_size import scaled
@@ -88,12 +96,14 @@ class GrowingEdit(QPlainTextEdit):
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Take images too: what they become is said elsewhere."""
-        return source.hasImage() or (not model_files(source) and super().canInsertFromMimeData(source))
+        can_insert = source.hasHtml() or super().canInsertFromMimeData(source)
+        return source.hasImage() or (not model_files(source) and can_insert)
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         """Paste text only, unless somebody takes the files."""
         if not self.take(source):
-            self._insert(source.text())
+            is_rich = source.hasHtml() and not source.hasText()  # some programs copy nothing else
+            self._insert(QTextDocumentFragment.fromHtml(source.html()).toPlainText() if is_rich else source.text())
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """Copy text as it was put in."""
@@ -108,6 +118,7 @@ class GrowingEdit(QPlainTextEdit):
         super().setPlainText("")
         self._is_in_pieces = False
         self._insert(text)
+        self.document().clearUndoRedoStacks()  # undone, it would be lost
         self.moveCursor(self.textCursor().MoveOperation.Start)
 
     def toPlainText(self) -> str:

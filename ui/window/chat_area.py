@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +16,8 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from models.formatting.safe_text import one_line
 from models.library import requests as ask
 from models.library.values import ModelRow, SettingText, Trouble
+from ui.chat.attachments.file_reading import FileReading
+from ui.chat.attachments.shelf import Unread
 from ui.chat.chat_page import ChatPage
 from ui.chat.chat_sessions import ChatSessions, OpenChat
 from ui.chat.exchange.exchange import Exchange
@@ -30,7 +34,7 @@ from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.chat.tuning_panel import TuningPanel
 from ui.client.api import Api
 from ui.client.attachments import Attachment
-from ui.client.chat_records import ChatSummary, Message
+from ui.client.chat_records import Chat, ChatSummary, Message
 from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
 from ui.commands.command import Command
@@ -50,6 +54,9 @@ from ui.window.chat_panes import ChatPanes
 from ui.window.newcomer import Newcomer
 from ui.window.sides import Sides
 from ui.window.storage_notice import StorageNotice
+
+UNREAD = "unread"
+SPLIT = tr("split side by side two")
 
 
 class ChatArea(QWidget):
@@ -92,7 +99,10 @@ class ChatArea(QWidget):
         self.newcomer = Newcomer(link, watch, self.first.welcome, kept, self)
         self._sides = Sides(self.history, self.panes, self.tuning, appearance)
         self.toast = Toast(self.first.stack)  # above what is being written, however tall that is
-        self._undo: list[Callable[[], object]] = []  # each deleting and archiving since the start, the last one last
+        self._undo: list[
+            Callable[[], object]
+        ] = []  # of what was done to chats and folders since the start, the last last
+        self._unread: list[Unread] = []  # files that were being read when the window was closed the last time
         fill(QHBoxLayout(self), self._sides, margins=0)
         self.setFocusProxy(self.panes)
         self._connect_list()
@@ -121,7 +131,7 @@ class ChatArea(QWidget):
         history.pinned.connect(desk.pin)
         history.put_away.connect(desk.archive)
         history.moved.connect(desk.move)
-        history.folder_renamed.connect(desk.rename_folder)
+        history.folder_renamed.connect(self._rename_folder)
         history.archive_wanted.connect(desk.show_archive)
         history.more_wanted.connect(desk.list_more)
         history.import_wanted.connect(exchange.take_in)
@@ -159,6 +169,7 @@ class ChatArea(QWidget):
         page.composer.prompts.clicked.connect(lambda: self._offer_prompts(page))
         page.composer.sent.connect(lambda text: self.tuning.take_typed())
         page.composer.shelf.read_aside.connect(self._on_read_aside)
+        page.composer.shelf.readings_elsewhere = partial(self._readings_elsewhere, page)
         self.prompts.changed.connect(page.begin_instructions)
         if pane is not self.desk.panes[0]:
             page.picker.set_models(self._watch.models)
@@ -173,6 +184,10 @@ class ChatArea(QWidget):
         else:
             self.desk.unsent.keep_read(key, found)
 
+    def _readings_elsewhere(self, here: ChatPage, key: int) -> list[FileReading]:
+        others = (page for page in self.panes.pages if page is not here)
+        return [reading for page in others for reading in page.composer.shelf.hand_over(key)]
+
     @property
     def page(self) -> ChatPage:
         """The chat that is used."""
@@ -183,42 +198,104 @@ class ChatArea(QWidget):
         on_page = self._with_page
         return {
             IN_CHAT: (
-                Command(tr("New chat"), self.new_chat, ("Ctrl+N",)),
-                Command(tr("Choose a model"), on_page(lambda page: page.picker.open()), ("Ctrl+L",)),
-                Command(tr("Attach files"), on_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
-                Command(tr("Take a prompt"), on_page(self._offer_prompts), ("Ctrl+P",)),
-                Command(tr("Answer again"), on_page(lambda page: page.transcript.answer_again()), ("Ctrl+R",)),
+                Command(tr("New chat"), self.new_chat, ("Ctrl+N",), words=tr("conversation start")),
+                Command(
+                    tr("Choose a model"),
+                    on_page(lambda page: page.picker.open()),
+                    ("Ctrl+L",),
+                    words=tr("switch change load unload LLM"),
+                ),
+                Command(
+                    tr("Attach files"),
+                    on_page(lambda page: page.composer.choose_files()),
+                    ("Ctrl+U",),
+                    words=tr("upload document PDF image picture photo"),
+                ),
+                Command(tr("Take a prompt"), on_page(self._offer_prompts), ("Ctrl+P",), words=tr("template")),
+                Command(
+                    tr("Answer again"),
+                    on_page(lambda page: page.transcript.answer_again()),
+                    ("Ctrl+R",),
+                    words=tr("regenerate retry repeat redo"),
+                ),
+                Command(tr("Stop the reply"), on_page(lambda page: page.pane.stop()), words=tr("cancel end abort")),
                 Command(
                     tr("Continue a reply that was cut"),
                     on_page(lambda page: page.transcript.continue_last()),
                     ("Ctrl+Shift+R",),
                 ),
-                Command(tr("Edit what was said last"), on_page(lambda page: page.transcript.edit_last()), ("Ctrl+E",)),
+                Command(
+                    tr("Edit what was said last"),
+                    on_page(lambda page: page.transcript.edit_last()),
+                    ("Ctrl+E",),
+                    words=tr("change correct message"),
+                ),
                 Command(
                     tr("Earlier version of a message"),
                     on_page(lambda page: page.transcript.step_version(-1)),
                     ("Alt+Left",),
+                    words=tr("branch"),
                 ),
                 Command(
                     tr("Later version of a message"),
                     on_page(lambda page: page.transcript.step_version(1)),
                     ("Alt+Right",),
+                    words=tr("branch"),
                 ),
-                Command(tr("Tint drafted words"), lambda: self._tint(not self._tints_drafts), ("Ctrl+Shift+D",)),
-                Command(tr("Race two ways to answer"), self.open_race),
-                Command(tr("Prompts"), self.prompt_menu.manage),
-                Command(tr("MCP servers"), self.show_tools),
+                Command(
+                    tr("Tint drafted words"),
+                    lambda: self._tint(not self._tints_drafts),
+                    ("Ctrl+Shift+D",),
+                    words=tr("highlight colour color accepted speculative"),
+                ),
+                Command(tr("Race two ways to answer"), self.open_race, words=tr("compare benchmark models speed")),
+                Command(tr("Prompts"), self.prompt_menu.manage, words=tr("templates library system instructions role")),
+                Command(tr("MCP servers"), self.show_tools, words=tr("tools plugins extensions functions")),
             ),
             ON_CHATS: (
-                Command(tr("Show or hide the chats"), self.toggle_list, ("Ctrl+B",)),
-                Command(tr("Show or hide the settings of the chat"), self.toggle_settings, ("Ctrl+.",)),
-                Command(tr("New chat beside this one"), partial(self.open_beside, None), ("Ctrl+Shift+N",)),
-                Command(tr("Open a chat beside this one"), partial(self.find_beside, palette)),
+                Command(tr("Show or hide the chats"), self.toggle_list, ("Ctrl+B",), words=tr("sidebar history list")),
+                Command(
+                    tr("Show or hide the settings of the chat"),
+                    self.toggle_settings,
+                    ("Ctrl+.",),
+                    words=tr(
+                        "temperature top-k top-p min-p penalty seed sampling creativity length thinking system prompt "
+                        "instructions role"
+                    ),
+                ),
+                Command(tr("Rename this chat…"), self._with_chat(self._ask_to_rename), words=tr("title name")),
+                Command(tr("Put this chat into the archive"), self._with_chat(self._archive), words=tr("put away")),
+                Command(tr("Delete this chat"), self._with_chat(self._delete), words=tr("remove erase clear")),
+                Command(
+                    tr("Export this chat…"),
+                    self._with_chat(self._export),
+                    words=tr("save copy share Markdown JSON"),
+                ),
+                Command(
+                    tr("New chat beside this one"),
+                    partial(self.open_beside, None),
+                    ("Ctrl+Shift+N",),
+                    words=SPLIT,
+                ),
+                Command(tr("Open a chat beside this one"), partial(self.find_beside, palette), words=SPLIT),
                 Command(tr("Go to the other chat"), self._switch, ("F6",)),
                 Command(tr("Close the chat beside"), self.panes.close_beside, ("Ctrl+Shift+W",)),
-                Command(tr("Undo deleting or archiving a chat"), self.undo, ("Ctrl+Z",)),
-                Command(tr("Import chats…"), partial(self._with_list, self.history.import_chats)),
-                Command(tr("Export all chats…"), partial(self._with_list, self.history.export_all)),
+                Command(
+                    tr("Undo what was done to a chat or folder"),
+                    self.undo,
+                    ("Ctrl+Z",),
+                    words=tr("restore deleted archived removed"),
+                ),
+                Command(
+                    tr("Import chats…"),
+                    partial(self._with_list, self.history.import_chats),
+                    words="ChatGPT LM Studio Open WebUI GPT4All",
+                ),
+                Command(
+                    tr("Export all chats…"),
+                    partial(self._with_list, self.history.export_all),
+                    words=tr("save backup Markdown JSON zip"),
+                ),
             ),
         }
 
@@ -284,6 +361,30 @@ class ChatArea(QWidget):
 
         return act_in_sight
 
+    def _with_chat(self, act: Callable[[Chat], object]) -> Callable[[], object]:
+        """Return what does this with the chat that is used then, where it has begun."""
+
+        def act_in_sight() -> None:
+            self._bring_chat()
+            if self.desk.current.is_new:
+                self.toast.tell(tr("Nothing has been said in this chat yet"))
+            else:
+                act(self.desk.current.chat)
+
+        return act_in_sight
+
+    def _ask_to_rename(self, chat: Chat) -> None:
+        self.history.ask_for_name(tr("Rename chat"), partial(self.desk.rename, chat.id), chat.title)
+
+    def _archive(self, chat: Chat) -> None:
+        self.desk.archive(chat.id, is_archived=True)
+
+    def _delete(self, chat: Chat) -> None:
+        self.desk.delete(chat.id)
+
+    def _export(self, chat: Chat) -> None:
+        self._with_list(partial(self.history.export, chat.title, chat.id))
+
     def focus_search(self) -> None:
         """Give the keyboard to the field that searches chats."""
         self.history.show()
@@ -304,12 +405,26 @@ class ChatArea(QWidget):
         self.history.choose(self.desk.current.chat.id)
         self._sides.uncover()
 
+    def _rename_folder(self, folder: str, name: str) -> None:
+        """Give a folder another name, or take its chats out; it stays closed, also when that is undone."""
+        model = self.history.model
+        was = model.closed & {folder}
+        now = frozenset({name}) if was and name and name not in model.folders else frozenset[str]()
+        undo = self.desk.rename_folder(folder, name)
+        model.closed = model.closed - was | now
+
+        def back() -> None:
+            model.closed = model.closed - now | was
+            undo()
+
+        self._offer_undo(tr("Folder renamed") if name else tr("Folder removed"), back)
+
     def _offer_undo(self, words: str, undo: Callable[[], object]) -> None:
         self._undo.append(undo)
         self.toast.say(words, tr("Undo"), self.undo)
 
     def undo(self) -> None:
-        """Bring back the chat that was deleted or archived last; once more, the one before it."""
+        """Bring back the chat that was deleted or archived last, or the folder; once more, what was before it."""
         self.toast.hide()
         if self._undo:
             self._undo.pop()()
@@ -480,6 +595,15 @@ class ChatArea(QWidget):
         self.panes.restore(self._kept)
         self.desk.list_soon()
         self.tools_box.start()
+        with contextlib.suppress(ValueError, TypeError):
+            left = json.loads(str(self._kept.value(UNREAD)))
+            self._unread = [(int(key), str(path), is_copy is True) for key, path, is_copy in left]
+        # When what was kept of the drafts has been read.
+        self.archive.ask(lambda store: None, lambda found: self._read_on(), None)
+
+    def _read_on(self) -> None:
+        left, self._unread = self._unread, []
+        self.first.composer.shelf.read_again(left)
 
     def keep_drafts(self) -> None:
         """Write down what was written and not sent."""
@@ -493,9 +617,11 @@ class ChatArea(QWidget):
         self._kept.keep_figures(self._figures)
         self.tuning.take_typed()
         self.keep_drafts()
+        left = self._unread
         for page in self.panes.pages:
             page.sending.cancel()
-            page.composer.shelf.close_readings()
+            left += page.composer.shelf.close_readings()
+        self._kept.keep(UNREAD, json.dumps(left))
         self.exchange.cancel()
         self.tools_box.stop()
         self.desk.stop_all()

@@ -44,7 +44,7 @@ from ui.gauges.speed_bar import SpeedBar
 from ui.language import tr
 from ui.library.labels import downloads_at_work
 from ui.server.endpoint import Endpoint, EndpointState
-from ui.settings.looks_section import THEMES
+from ui.settings.looks_section import TEXT_WORDS, THEMES
 from ui.settings.window_settings import WindowSettings
 from ui.speed.history import History
 from ui.theme.appearance import Appearance, ThemeChoice
@@ -243,6 +243,10 @@ class MainWindow(QMainWindow):
         self.show_page("library")
         self.library.search_hub(words)
 
+    def _ask_in_depth(self) -> None:
+        self.show_page("jobs")
+        self.jobs.question.setFocus()
+
     def _show_setting(self, name: str) -> None:
         self.show_page("settings")
         self.settings.complete()
@@ -269,23 +273,35 @@ class MainWindow(QMainWindow):
         return {
             ON_PAGES: (
                 *(
-                    Command(name, partial(self.show_page, page), (key,), tr("Page"))
-                    for page, name, key in named_pages()
+                    Command(name, partial(self.show_page, page), (key,), tr("Page"), words=words)
+                    for page, name, key, words in named_pages()
                 ),
-                Command(tr("Find models"), self._find_models, kind=tr("Page")),
-                Command(tr("Search this page"), self._focus_search, ("Ctrl+F",)),
+                Command(
+                    tr("Find models"),
+                    self._find_models,
+                    kind=tr("Page"),
+                    words=tr("new get download install Hugging Face LLM AI"),
+                ),
+                Command(
+                    tr("Ask a hard question"), self._ask_in_depth, kind=tr("Page"), words=tr("deep think research")
+                ),
+                Command(tr("Search this page"), self._focus_search, ("Ctrl+F",), words=tr("find")),
             ),
             ON_WINDOW: (
                 Command(tr("Command palette"), self.open_palette, ("Ctrl+K",)),
-                Command(tr("Larger text"), partial(self.step_text, 1), ("Ctrl++", "Ctrl+=")),
-                Command(tr("Smaller text"), partial(self.step_text, -1), ("Ctrl+-",)),
-                Command(tr("Text of the usual size"), partial(self.resize_text, USUAL), ("Ctrl+0",)),
+                Command(tr("Larger text"), partial(self.step_text, 1), ("Ctrl++", "Ctrl+="), words=TEXT_WORDS),
+                Command(tr("Smaller text"), partial(self.step_text, -1), ("Ctrl+-",), words=TEXT_WORDS),
+                Command(tr("Text of the usual size"), partial(self.resize_text, USUAL), ("Ctrl+0",), words=TEXT_WORDS),
                 *(
-                    Command(tr("Theme: {name}", name=name), partial(self.choose_theme, ThemeChoice(value)))
+                    Command(
+                        tr("Theme: {name}", name=name),
+                        partial(self.choose_theme, ThemeChoice(value)),
+                        words=tr("mode night colour color"),
+                    )
                     for value, name in THEMES
                 ),
-                Command(tr("Keyboard shortcuts"), self.show_shortcuts, ("F1", "Ctrl+/")),
-                Command(tr("Quit"), self.quit, ("Ctrl+Q",)),
+                Command(tr("Keyboard shortcuts"), self.show_shortcuts, ("F1", "Ctrl+/"), words=tr("hotkeys help")),
+                Command(tr("Quit"), self.quit, ("Ctrl+Q",), words=tr("exit close end")),
             ),
         }
 
@@ -299,8 +315,8 @@ class MainWindow(QMainWindow):
                 yield Command(name, partial(self.chats.use, name), (), tr("Model"))
 
         def settings() -> Iterator[Command]:
-            for name in self.settings.names():
-                yield Command(name, partial(self._show_setting, name), (), tr("Setting"))
+            for name, words in self.settings.offers():
+                yield Command(name, partial(self._show_setting, name), (), tr("Setting"), words=words)
 
         others = (command for command in self.commands if command.act != self.open_palette)
         add = self.palette_card.open([*others, *models()])

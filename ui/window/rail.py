@@ -15,25 +15,37 @@ from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import style_as
 
 AROUND = 20  # pixels beside a button, both sides together
-# Each with its name and its keys.
+# Each with its name, its keys, and other words for what is there.
 PAGES = {
-    "chat": (tr("Chat"), "Ctrl+Shift+C"),
-    "library": (tr("Library"), "Ctrl+Shift+L"),
-    "speed": (tr("Speed"), "Ctrl+Shift+G"),
-    "server": (tr("Server"), "Ctrl+Shift+S"),
-    "jobs": (tr("Jobs"), "Ctrl+Shift+J"),
-    "settings": (tr("Settings"), "Ctrl+,"),
+    "chat": (tr("Chat"), "Ctrl+Shift+C", tr("conversation")),
+    "library": (
+        tr("Library"),
+        "Ctrl+Shift+L",
+        tr("models downloads delete remove disk storage quantise quantize pair draft GGUF"),
+    ),
+    "speed": (
+        tr("Speed"),
+        "Ctrl+Shift+G",
+        tr("performance benchmark measure test GPU CPU graphics card processor memory RAM VRAM bandwidth tokens"),
+    ),
+    "server": (
+        tr("Server"),
+        "Ctrl+Shift+S",
+        tr("API key endpoint address port network LAN OpenAI Anthropic editor code log requests remote workers"),
+    ),
+    "jobs": (tr("Jobs"), "Ctrl+Shift+J", tr("batch file background deep question")),
+    "settings": (tr("Settings"), "Ctrl+,", tr("preferences options configuration")),
 }
 AT_THE_FOOT = ("settings",)
 
 
-def named_pages() -> list[tuple[str, str, str]]:
-    """Return each page with its name and its keys."""
-    return [(page, name, keys) for page, (name, keys) in PAGES.items()]
+def named_pages() -> list[tuple[str, str, str, str]]:
+    """Return each page with its name, its keys, and other words for it."""
+    return [(page, *about) for page, about in PAGES.items()]
 
 
 def _tip(page: str) -> str:
-    name, keys = PAGES[page]
+    name, keys, _ = PAGES[page]
     return f"{name} ({QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)})"
 
 

@@ -301,7 +301,7 @@ def _of_reply(receipt: Receipt, while_running: Snapshot) -> Snapshot:
         prefill_rate=0.0,
         bytes_per_second=rate,
         peak_share=receipt.peak_share,
-        bound=while_running.bound if receipt.limited_by is Bottleneck.UNKNOWN else receipt.limited_by,
+        limited_by=while_running.limited_by if receipt.limited_by is Bottleneck.UNKNOWN else receipt.limited_by,
         n_drafted=receipt.n_drafted,
         n_accepted=receipt.n_accepted,
         speedup=receipt.speedup,

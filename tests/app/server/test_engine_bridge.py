@@ -191,7 +191,7 @@ async def test_gauges_keep_the_figures_of_the_last_reply_until_the_engine_change
     measured = Receipt(n_generated=9, decode=0.5, bytes_per_token=2e6, limited_by=limit)
     receipt = replace(measured, n_drafted=4, n_accepted=3, speedup=1.5)
     bridge.open([Request("a", "x")], streams=True)
-    engine.tell(Snapshot(is_idle=False, prefill_rate=900.0, bound=Bottleneck.OVERHEAD, n_cells=64))
+    engine.tell(Snapshot(is_idle=False, prefill_rate=900.0, limited_by=Bottleneck.OVERHEAD, n_cells=64))
     engine.tell(Ended("a", FinishReason.STOP, receipt=receipt), Snapshot(n_cells=64))
     while bridge.last_reply is None or not bridge.snapshot.is_idle:
         await asyncio.sleep(0)
@@ -200,4 +200,4 @@ async def test_gauges_keep_the_figures_of_the_last_reply_until_the_engine_change
     while bridge.last_reply is not None:
         await asyncio.sleep(0)
     assert (last.decode_rate, last.prefill_rate, last.bytes_per_second) == (16.0, 0.0, 32e6)
-    assert (last.acceptance, last.speedup, last.bound) == (0.75, 1.5, shown), "not of its last second"
+    assert (last.acceptance, last.speedup, last.limited_by) == (0.75, 1.5, shown), "not of its last second"

@@ -182,14 +182,14 @@ class TestSnapshot:
         found = gauge.snapshot(now, NOBODY)
         assert found.prefill_rate == pytest.approx(500)
         assert found.decode_rate == 0
-        assert found.bound is Bottleneck.COMPUTE
+        assert found.limited_by is Bottleneck.COMPUTE
 
     def test_a_long_prompt_is_limited_by_computing_however_much_is_cached(self) -> None:
         cost = CostModel(Calibration({1: 0.002, 64: 0.128}, kv_seconds=1e-6))
         gauge = meter(cost)
         kv = 50 * 5_000 + 50 * 51 // 2
         now = work(gauge, cost.time(50, kv), 3, plan((5_000, 50, 0)), n_sampled=0)
-        assert gauge.snapshot(now, NOBODY).bound is Bottleneck.COMPUTE
+        assert gauge.snapshot(now, NOBODY).limited_by is Bottleneck.COMPUTE
 
     def test_what_is_faster_than_the_peak_raises_it(self) -> None:
         gauge = meter(peak=5e9)
@@ -202,7 +202,7 @@ class TestSnapshot:
         found = gauge.snapshot(work(gauge, 0.01, 100, plan((0, 1, 0))), NOBODY)
         assert found.is_in_cache
         assert (found.peak, found.peak_share) == (5e9, 1.0)
-        assert found.bound is Bottleneck.COMPUTE
+        assert found.limited_by is Bottleneck.COMPUTE
 
     @pytest.mark.parametrize(
         ("cost", "peak", "bound"),
@@ -219,7 +219,7 @@ class TestSnapshot:
     ) -> None:
         gauge, account, shares = meter(cost, peak=peak), RequestCost(), plan(*[(0, 1, 0)] * 4)
         now = work(gauge, cost.time(4), 50, shares, n_sampled=4)
-        assert gauge.snapshot(now, NOBODY).bound is bound
+        assert gauge.snapshot(now, NOBODY).limited_by is bound
         assert gauge.limit_of(account) is Bottleneck.UNKNOWN, "nothing was decoded"
         gauge.read(shares, cost.time(4), 0.0).book(account, 1)
         assert gauge.limit_of(account) is bound

@@ -24,6 +24,7 @@ from ui.chat.attachments.file_reading import FileReading
 from ui.chat.attachments.pages_dialog import PagesDialog, places_in
 from ui.chat.attachments.passages import by_vectors, by_words
 from ui.chat.attachments.read_file import MOST_LETTERS, PART, Unreadable, read
+from ui.chat.attachments.shelf import COPY
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.storage.store import ChatStore
 from ui.client.attachments import Attachment, Part, SentParts, content_of, from_json, spans, to_json
@@ -336,6 +337,60 @@ def test_files_that_are_still_read_go_to_the_pane_that_shows_their_chat(qtbot, w
     assert left.composer.shelf.chips == []
     window.page.keep_draft()
     assert [one.name for one in window.desk.unsent.files[first]] == ["animals.txt"]
+
+
+def test_a_file_that_is_read_is_seen_in_the_pane_that_shows_its_chat(qtbot, watched: MainWindow, tmp_path) -> None:
+    window = watched
+    window.resize(1400, 800)
+    first = send(qtbot, window, "Hello").chat_id
+    (tmp_path / "fox.txt").write_text("The fox is red.")
+    window.page.composer.shelf.add([long_file(tmp_path), tmp_path / "fox.txt"])
+    window.desk.new_chat()
+    window.chats.open_beside(first)
+    shelf, seen = window.page.composer.shelf, []
+    window.page.pane.current_changed.connect(lambda session: seen.append((shelf.is_reading, len(shelf.chips))))
+    qtbot.waitUntil(lambda: seen == [(True, 2)])
+    assert not window.page.composer.button.isEnabled()
+    shelf.chips[0].remove.click()
+    qtbot.waitUntil(lambda: [one.name for one in shelf.attachments] == ["fox.txt"])
+    assert not shelf.is_reading
+
+
+def test_what_was_being_read_when_the_window_was_closed_is_read_at_the_next_start(
+    qtbot, qapp, watched: MainWindow, tmp_path: Path, api, lonely_api
+) -> None:
+    window, shelf = watched, watched.page.composer.shelf
+    first = send(qtbot, window, "Hello").chat_id
+    copy = Path(tempfile.mkdtemp(prefix=COPY)) / "Pasted text.txt"
+    copy.write_text("What was pasted.")
+    (tmp_path / "fox.txt").write_text("The fox is red.")
+    shelf.add([tmp_path / "fox.txt"])
+    window.desk.new_chat()
+    gone = tmp_path / "gone.txt"
+    gone.write_text("It goes away.")
+    own = Path(tempfile.mkdtemp(prefix=COPY)) / "own.txt"  # as the folder of a copy, but the user's
+    own.write_text("It is not ours.")
+    shelf.read_again([(first, str(copy), True)])
+    shelf.add([gone, own])
+    assert shelf.is_reading
+    window.close()
+    assert copy.exists()
+    gone.unlink()
+    for at_once in (True, False):  # one start is left before it has read anything
+        again = MainWindow(
+            api, Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "chats.db", tmp_path / "window.ini", lonely_api
+        )
+        qtbot.addWidget(again)
+        if at_once:
+            again.close()
+    qtbot.waitUntil(lambda: "gone.txt" in again.page.composer.shelf.problem.text())
+    qtbot.waitUntil(lambda: [one.name for one in again.page.composer.shelf.attachments] == ["own.txt"])
+    assert own.exists()
+    again.desk.open(first)
+    names = ["fox.txt", "Pasted text.txt"]
+    qtbot.waitUntil(lambda: [one.name for one in again.page.composer.shelf.attachments] == names)
+    assert not copy.parent.exists()
+    again.close()
 
 
 def test_what_goes_wrong_while_no_pane_shows_its_chat_is_said_where_it_is_opened(

@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import date, datetime
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu
 
 from tools.stand_ins.dragging import place
 from ui.chat.history.history_model import CHAT_ID, FOLDER, HEADING, RUNNING, SNIPPET, Heading, HistoryModel, grouped
-from ui.chat.history.history_panel import HistoryPanel
+from ui.chat.history.history_panel import LOOK_MS, HistoryPanel
 from ui.client.chat_records import ChatSummary
 
 TODAY = date(2026, 3, 15)
@@ -35,6 +35,18 @@ def test_chats_are_grouped_by_day_then_by_month() -> None:
         "Today", "Yesterday", "Previous 7 days", "Previous 30 days", "January 2026", "December 2025",
     ]  # fmt: skip
     assert [row.id for row in rows if isinstance(row, ChatSummary)] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_chats_are_listed_anew_when_another_day_has_begun(qtbot, panel: HistoryPanel) -> None:
+    look = next(timer for timer in panel.findChildren(QTimer) if timer.interval() == LOOK_MS)
+    assert look.isActive()
+    panel.model.show(CHATS)
+    with qtbot.assertNotEmitted(panel.searched):
+        look.timeout.emit()
+    panel.model.show(CHATS, TODAY)
+    with qtbot.waitSignal(panel.searched) as listed:
+        look.timeout.emit()
+    assert listed.args == [""]
 
 
 def test_headings_cannot_be_chosen_and_chats_can_be_renamed(qtbot, qtmodeltester) -> None:

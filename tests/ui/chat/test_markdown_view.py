@@ -120,6 +120,23 @@ def test_long_blocks_look_the_same_too(make_view) -> None:
     assert html(grown) == html(whole)
 
 
+@pytest.mark.parametrize("begin", ["First ", "A first part.\n\nThen ", "- one\n- two ", "```\nlet x = 1 "])
+def test_what_is_selected_stays_so_while_the_text_grows(make_view, begin: str) -> None:
+    view = make_view()
+    view.append(f"{begin}fox and hen")
+    view.flush()
+    cursor = view.textCursor()
+    cursor.setPosition(view.toPlainText().index("fox"))
+    cursor.movePosition(cursor.MoveOperation.EndOfWord, cursor.MoveMode.KeepAnchor)
+    view.setTextCursor(cursor)
+    for more in (" and", " more\n\n", "Next."):
+        view.append(more)
+        view.flush()
+        assert view.textCursor().selectedText() == "fox"
+    view.finish()
+    assert view.textCursor().selectedText() == "fox"
+
+
 def test_markup_in_a_reply_stays_text_and_images_load_nothing(make_view) -> None:
     view = make_view()
     view.set_text(TEXT)

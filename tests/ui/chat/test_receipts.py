@@ -130,7 +130,7 @@ def test_a_sentence_says_why_and_one_what_would_help(figures: dict[str, float], 
 
 def test_a_receipt_and_the_foot_name_the_same_limit() -> None:
     for bound in (Bottleneck.BANDWIDTH, Bottleneck.COMPUTE, Bottleneck.OVERHEAD):
-        foot = faces.bound(Snapshot(is_idle=False, bound=bound)).words
+        foot = faces.limited_by(Snapshot(is_idle=False, limited_by=bound)).words
         reply = Timings(prefill_tokens=50, decode_ms=300.0, decode_tokens=100, limited_by=bound, peak_share=0.3)
         assert why_this_fast(reply).lower().startswith(foot)
 

@@ -243,8 +243,7 @@ def test_chats_are_pinned_put_into_folders_and_into_the_archive(store: ChatStore
     for number in range(1, 7):
         store.save_chat(a_chat(number, f"Fox {number}", updated_ms=number))
     store.pin(1, True)
-    store.move(2, "work")
-    store.move(3, "work")
+    store.move((2, 3), "work")
     store.put_away(4, True)
     assert [(chat.id, chat.folder, chat.is_pinned) for chat in store.chats(1)] == [
         (6, "", False), (3, "work", False), (2, "work", False), (1, "", True),
@@ -253,7 +252,7 @@ def test_chats_are_pinned_put_into_folders_and_into_the_archive(store: ChatStore
     assert [(chat.id, chat.is_archived) for chat in store.search("fox")] == [
         (6, False), (5, False), (4, True), (3, False), (2, False), (1, False),
     ]  # fmt: skip
-    store.rename_folder("work", "play")
+    assert store.rename_folder("work", "play") == [2, 3]
     store.save_chat(a_chat(3, "Fox again", updated_ms=9))
     store.put_away(4, False)
     assert {chat.id: chat.folder for chat in store.chats()} == {1: "", 2: "play", 3: "play", 4: "", 5: "", 6: ""}

@@ -7,9 +7,11 @@ from functools import partial
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QLabel
 
+from tests.support.chat_window import ask
 from ui.chat.storage.ids import now_ms
+from ui.chat.storage.store import ChatStore
 from ui.client.chat_records import Chat
 from ui.commands.command import Command, ranked
 from ui.commands.shortcuts_dialog import ShortcutsDialog
@@ -56,6 +58,67 @@ def test_a_command_is_found_and_done(qtbot, window: MainWindow, appearance: Appe
     assert appearance.choice is ThemeChoice.DARK
     assert not card.isVisible()
     assert window.focusWidget() is window.page.composer.field
+
+
+# What newcomers type, and what is meant.
+MEANT = {
+    "dark": "Theme: Dark", "delete chat": "Delete this chat", "rename": "Rename this chat…", "gpu": "Speed",
+    "export": "Export this chat…", "archive": "Put this chat into the archive", "hotkey": "Keyboard shortcuts",
+    "temperature": "Show or hide the settings of the chat", "zoom": "Larger text", "api key": "Server",
+    "switch model": "Choose a model", "download": "Library", "system prompt": "Prompts", "deep": "Jobs",
+    "deep question": "Ask a hard question", "compare": "Race two ways to answer", "tools": "MCP servers",
+    "pdf": "Attach files", "preferences": "Settings", "exit": "Quit", "autostart": "Start at login",
+    "hf token": "Hugging Face Hub", "regenerate": "Answer again", "stop": "Stop the reply", "german": "Language",
+    "split": "New chat beside this one", "tray": "Keep running without the window", "chatgpt": "Import chats…",
+    "context": "Context", "privacy": "No telemetry", "storage": "Library", "font": "Larger text",
+}  # fmt: skip
+
+
+def test_what_is_called_otherwise_elsewhere_is_found_first(qtbot, window: MainWindow) -> None:
+    card = window.palette_card
+    window.open_palette()
+    card.field.setText("telemetry")
+    qtbot.waitUntil(lambda: rows(window) == [("No telemetry", "Setting")])  # the last section of settings
+    found = {}
+    for typed in MEANT:
+        card.field.setText(typed)
+        found[typed] = rows(window)[0][0]
+    assert found == MEANT
+
+
+def test_a_chat_is_renamed_put_away_exported_and_deleted_by_name(qtbot, window: MainWindow) -> None:
+    def run(name: str) -> None:
+        window.open_palette()
+        window.palette_card.field.setText(name)
+        assert rows(window)[0][0] == name
+        press(qtbot, window, Qt.Key.Key_Return)
+
+    window.show_page("speed")
+    run("Delete this chat")
+    assert window.chats.toast.text == "Nothing has been said in this chat yet"
+    assert window.page.isVisible()
+    chat_id = ask(qtbot, window, "Foxes").chat_id
+    run("Rename this chat…")
+    dialog = window.findChild(QInputDialog)
+    assert dialog.textValue() == "Foxes"
+    dialog.setTextValue("  Of   hens ")
+    dialog.accept()
+    assert window.desk.current.chat.title == "Of hens"
+    run("Export this chat…")
+    dialog = window.findChild(QFileDialog)
+    assert dialog.selectedFiles()[0].endswith("Of hens.md")
+    dialog.reject()
+    archived = []
+    for name, told in (("Put this chat into the archive", "Chat archived"), ("Delete this chat", "Chat deleted")):
+        run(name)
+        assert window.chats.toast.text == told
+        window.chats.archive.ask(ChatStore.archived, archived.append, [])
+    qtbot.waitUntil(lambda: len(archived) == 2)
+    assert [[chat.id for chat in chats] for chats in archived] == [[chat_id], []]
+    assert window.desk.current.is_new
+    window.show_page("speed")
+    run("Ask a hard question")
+    assert window.focusWidget() is window.jobs.question
 
 
 def test_settings_pages_and_chats_are_found_too(qtbot, window: MainWindow) -> None:

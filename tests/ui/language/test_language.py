@@ -174,6 +174,25 @@ for widget in window.findChildren(QWidget):
         shown |= {widget.itemText(at) for at in range(widget.count())}
 assert {"Neuer Chat", "Aussehen", "Andere Programme diesen Server nutzen lassen"} <= shown, sorted(shown)
 print(sorted(shown & english))
+card = window.palette_card
+window.open_palette()
+meant = {
+    "dunkel": "Farbschema: Dunkel", "chat löschen": "Diesen Chat löschen", "modell wechseln": "Ein Modell wählen",
+    "schrift": "Größerer Text", "tiefe frage": "Eine schwere Frage stellen", "export": "Diesen Chat exportieren…",
+    "temperatur": "Die Einstellungen des Chats zeigen oder verbergen", "grafikkarte": "Geschwindigkeit",
+    "shortcut": "Tastenkürzel", "schlüssel": "Server", "werkzeuge": "MCP-Server",
+    "sicherung": "Alle Chats exportieren…",
+    "englisch": "Sprache", "datenschutz": "Keine Telemetrie", "benachrichtigungen": "Mitteilungen auf dem Desktop",
+}
+until = time.monotonic() + 30
+found = {}
+while found != meant and time.monotonic() < until:
+    application.processEvents()
+    for typed in meant:
+        card.field.setText(typed)
+        found[typed] = card.list.rows.rows[0].title if card.list.rows.rows else ""
+assert found == meant, found
+card.close_up()
 window.resize(800, 600)
 window.resize_text(150)
 for page in ("library", "speed", "server", "jobs", "settings", "chat", "chat"):

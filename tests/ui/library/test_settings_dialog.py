@@ -12,10 +12,11 @@ from PySide6.QtWidgets import QApplication, QStyleOptionComboBox
 from app.settings.model_settings_store import ModelSettingsStore
 from core.values.model_settings import NAMES, ModelSettings
 from models.catalog.catalog import STARTER_FOLDER
+from models.formatting import figures
 from models.library.values import SettingValue
 from tools.model_factory import head_factory
 from ui.library.library_page import LibraryPage
-from ui.library.settings.setting_row import OneOf, PromptField, TextField
+from ui.library.settings.setting_row import NumberField, OneOf, PromptField
 from ui.library.settings.setting_words import LOADING, REPLIES
 from ui.library.settings.settings_dialog import SettingsDialog
 from ui.widgets.fields import ChoiceField
@@ -39,7 +40,7 @@ def opened(qtbot, page: LibraryPage, name: str = "ember-q8_0") -> SettingsDialog
 
 def typed(dialog: SettingsDialog, name: str, text: str) -> None:
     field = dialog.rows[name].field
-    assert isinstance(field, TextField)
+    assert isinstance(field, NumberField)
     field.setFocus()
     field.selectAll()
     QTest.keyClicks(field, text)
@@ -53,7 +54,7 @@ def test_every_setting_is_there_with_what_is_recommended(qtbot, page: LibraryPag
     dialog = opened(qtbot, page)
     assert {*LOADING, *REPLIES} == set(dialog.rows) == set(NAMES)
     temperature, kv_type = dialog.rows["temperature"].field, dialog.rows["kv_type"].field
-    assert isinstance(temperature, TextField)
+    assert isinstance(temperature, NumberField)
     assert isinstance(kv_type, OneOf)
     assert (temperature.text(), temperature.placeholderText()) == ("", "0.8")
     assert kv_type.currentText() == "Automatic (recommended)"
@@ -106,6 +107,24 @@ def test_what_is_changed_is_kept_and_said(qtbot, page: LibraryPage, store: Model
     again.save.click()
     closed(qtbot, page)
     qtbot.waitUntil(lambda: page.toast.text == "The settings of ember-q8_0 are saved.")
+
+
+def test_numbers_are_taken_as_they_are_written_in_any_language(
+    qtbot, page: LibraryPage, store: ModelSettingsStore
+) -> None:
+    dialog = opened(qtbot, page)
+    for name, text in (("ctx", "1.024"), ("top_k", "1,000"), ("temperature", "0,7"), ("top_p", "0.5")):
+        typed(dialog, name, text)
+    dialog.save.click()
+    closed(qtbot, page)
+    assert store.of(EMBER) == ModelSettings(ctx=1024, top_k=1000, temperature=0.7, top_p=0.5)
+    figures.use_comma(True)
+    try:
+        again = opened(qtbot, page)
+        assert (again.rows["temperature"].field.text(), again.rows["temperature"].value) == ("0,7", "0.7")
+        assert not any(row.is_changed for row in again.rows.values())
+    finally:
+        figures.use_comma(False)
 
 
 def test_a_wrong_value_has_its_sentence_beside_it_and_nothing_is_kept(
@@ -180,7 +199,7 @@ def test_the_keyboard_reaches_every_field_in_their_order(qtbot, page: LibraryPag
 
 
 def test_what_is_recommended_keeps_its_capitals(qtbot) -> None:
-    field = TextField()
+    field = NumberField(is_whole=True)
     qtbot.addWidget(field)
     field.put(SettingValue("threads", None, "für diesen Rechner gewählt"))
     assert field.placeholderText() == "Für diesen Rechner gewählt"

@@ -50,8 +50,12 @@ def copies(n_small: int) -> QuantiseOffer:
 @pytest.mark.parametrize(
     ("snapshot", "words"),
     [
-        (Snapshot(n_drafted=10, n_accepted=8, speedup=1.7), ": over the last second 8 of 10 guessed tokens were right"),
-        (Snapshot(n_drafted=10, n_accepted=8, speedup=1.7), "right, which makes it 1.70 times as fast"),
+        (Snapshot(n_drafted=1, n_accepted=1, speedup=1.7), "guessing was right for 1 of 1 token"),
+        (
+            Snapshot(n_drafted=10, n_accepted=8, speedup=1.7),
+            ": over the last second guessing was right for 8 of 10",
+        ),
+        (Snapshot(n_drafted=10, n_accepted=8, speedup=1.7), "tokens, which makes it 1.70 times as fast"),
         (Snapshot(n_drafted=10, n_accepted=1, speedup=0.9), "does not pay yet (0.90"),
         (Snapshot(n_active=3, cheap_rows=6), "3 requests share each step: up to 6 rows take hardly longer"),
         (Snapshot(n_active=3, cheap_rows=1, n_waiting=2), "takes longer. 2 wait for a place."),
@@ -60,7 +64,9 @@ def copies(n_small: int) -> QuantiseOffer:
 )
 def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) -> None:
     assert words in decision(snapshot, "Because.", False)
-    assert "in the last reply 4 of 11 guessed" in decision(Snapshot(n_drafted=11, n_accepted=4), "", True)
+    assert "in the last reply guessing was right for 4 of 11" in decision(
+        Snapshot(n_drafted=11, n_accepted=4), "", True
+    )
     assert "Nothing was drafted for the last reply" in decision(Snapshot(), "Because.", True)
 
 
@@ -69,8 +75,8 @@ def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) 
     [
         ((None, partners(None, FAST), None, Snapshot()), [("Let it draft", 1.8)]),
         ((None, partners("fox-small", FAST), None, Snapshot()), []),
-        ((None, None, copies(50), Snapshot(bound=Bottleneck.BANDWIDTH)), [("Show in the library", 2.0)]),
-        ((None, None, copies(50), Snapshot(bound=Bottleneck.COMPUTE)), []),
+        ((None, None, copies(50), Snapshot(limited_by=Bottleneck.BANDWIDTH)), [("Show in the library", 2.0)]),
+        ((None, None, copies(50), Snapshot(limited_by=Bottleneck.COMPUTE)), []),
         ((None, None, copies(99), Snapshot()), []),
         ((None, None, None, Snapshot(cheap_rows=7)), [("", 4.0)]),
         ((ModelFitReport("fox", FitSummary(FitVerdict.GREEN, "")), None, None, Snapshot()), [("", None)]),

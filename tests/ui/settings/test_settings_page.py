@@ -123,10 +123,10 @@ def test_the_page_is_made_in_pieces_before_it_is_wanted_and_when_it_is(qtbot, wi
     assert page is not None
     assert page.sections == []
     qtbot.waitUntil(lambda: len(page.sections) == 7)
-    whole = list(page.names())
-    assert "All settings of this page" in whole
+    whole = list(page.offers())
+    assert "All settings of this page" in [name for name, _ in whole]
     window.show_page("settings")
-    assert list(page.names()) == whole
+    assert list(page.offers()) == whole
 
 
 @pytest.mark.parametrize("name", ["theme", "accent", "textSize", "engine/slots", "sidebar", "geometry"])
@@ -219,7 +219,7 @@ def test_serve_understands_every_choice(name: str) -> None:
 
 
 def test_every_setting_can_be_reached_with_the_keyboard(window: MainWindow, page: SettingsPage) -> None:
-    names = list(page.names())
+    names = [name for name, _ in page.offers()]
     for name in names:
         page.show_setting(name)
         assert page.isAncestorOf(window.focusWidget())

@@ -26,7 +26,7 @@ class FileReading(QObject):
     def __init__(self, path: Path, parent: QObject | None = None, is_copy: bool = False) -> None:
         """``is_copy`` says that the file and its folder are ours: both go when they were read."""
         super().__init__(parent)
-        self.path, self._is_copy = path, is_copy
+        self.path, self.is_copy = path, is_copy
         self._has_ended = False
         self._process = HelperProcess(MODULE, [str(path)], self)
         self._process.said.connect(self._take)
@@ -50,9 +50,9 @@ class FileReading(QObject):
         self._timer.start()
         self._process.start()
 
-    def cancel(self) -> None:
-        """End without a word."""
-        self._end()
+    def cancel(self, *, keeps_copy: bool = False) -> None:
+        """End without a word; a copy can be kept to be read another time."""
+        self._end(keeps_copy=keeps_copy)
 
     def _take(self, line: bytes) -> None:
         said = json.loads(line)
@@ -67,10 +67,10 @@ class FileReading(QObject):
         if self._end():
             self.failed.emit(problem)
 
-    def _end(self) -> bool:
+    def _end(self, *, keeps_copy: bool = False) -> bool:
         was_open, self._has_ended = not self._has_ended, True
         self._timer.stop()
         self._process.stop()
-        if self._is_copy:
+        if self.is_copy and not keeps_copy:
             shutil.rmtree(self.path.parent, ignore_errors=True)
         return was_open

@@ -31,6 +31,8 @@ COUNTED = 100_000  # letters: the tokens of a longer text follow from its beginn
 ROWS = 3  # of files that are seen at once; one in a window of fewer pixels than LOW
 LOW = 560
 Count = Callable[[str, Callable[[int], None]], None]
+COPY = "slipstream-"  # begins the name of the folder of what was pasted
+Unread = tuple[int, str, bool]  # in which chat, which file, and whether it and its folder are ours
 
 
 class Shelf(Dressed, QWidget):
@@ -52,6 +54,8 @@ class Shelf(Dressed, QWidget):
         self.count: Count = lambda text, then: None
         # Why images cannot be sent, "" where they can.
         self.why_blind: Callable[[], str] = lambda: ""
+        # Takes over what is being read for a chat in other places.
+        self.readings_elsewhere: Callable[[int], list[FileReading]] = lambda key: []
         self._kept.connect(self._on_kept)
         self._not_kept.connect(self._on_not_kept)
         self._told, self._can_choose = "", False
@@ -127,7 +131,7 @@ class Shelf(Dressed, QWidget):
         def keep() -> None:
             folder: str | None = None
             try:
-                folder = tempfile.mkdtemp(prefix="slipstream-")
+                folder = tempfile.mkdtemp(prefix=COPY)
                 write(Path(folder) / name)
             except OSError as error:
                 if folder is not None:
@@ -152,8 +156,11 @@ class Shelf(Dressed, QWidget):
             self.read_aside.emit(key, problem)
 
     def _read(self, path: Path, key: int, is_copy: bool = False) -> None:
-        chip = self._add_chip(path.name)
-        reading = self._chips[chip] = FileReading(path, self, is_copy)
+        self._follow(FileReading(path, self, is_copy), key)
+
+    def _follow(self, reading: FileReading, key: int) -> None:
+        chip = self._add_chip(reading.path.name)
+        self._chips[chip] = reading
         if key != self.key:
             self._lay_aside(chip, key, reading)
         reading.progressed.connect(chip.show_progress)
@@ -182,8 +189,24 @@ class Shelf(Dressed, QWidget):
                 self._chips[chip] = reading
                 self._flow.addWidget(chip)
                 chip.show()
+        for reading in self.readings_elsewhere(key):
+            reading.setParent(self)
+            self._follow(reading, key)
         self.tell(problem)
         self.count_again()
+
+    def hand_over(self, key: int) -> list[FileReading]:
+        """Give away what is being read for a chat that was left: another shelf shows it."""
+        given = []
+        for chip, (its_key, reading) in list(self._aside.items()):
+            if its_key == key:
+                for signal in (reading.progressed, reading.done, reading.failed):
+                    signal.disconnect()
+                del self._aside[chip]
+                chip.deleteLater()
+                given.append(reading)
+        self._start_next()
+        return given
 
     def show_attachments(self, attachments: Sequence[Attachment]) -> None:
         """Show these files, and no others but those that are being read."""
@@ -248,10 +271,20 @@ class Shelf(Dressed, QWidget):
         """Leave room for the text."""
         self._fit()
 
-    def close_readings(self) -> None:
-        """Stop reading: the window closes."""
-        for reading in self._readings:
-            reading.cancel()
+    def close_readings(self) -> list[Unread]:
+        """Stop reading: the window closes. Return what is left to be read."""
+        shown = ((self.key, reading) for reading in self._chips.values() if reading is not None)
+        left = [*self._aside.values(), *shown]
+        for _, reading in left:
+            reading.cancel(keeps_copy=True)
+        return [(key, str(reading.path), reading.is_copy) for key, reading in left]
+
+    def read_again(self, left: Iterable[Unread]) -> None:
+        """Read what was left when the window was closed."""
+        for key, name, is_copy in left:
+            folder = Path(name).parent  # which goes with a copy: what a file of settings says is not enough
+            is_ours = is_copy and folder.name.startswith(COPY) and folder.parent == Path(tempfile.gettempdir())
+            self._read(Path(name), key, is_ours)
 
     def _add_chip(self, name: str) -> Chip:
         chip = Chip(name)

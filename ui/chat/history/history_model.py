@@ -41,14 +41,14 @@ class HistoryModel(QAbstractListModel):
         self._rows: list[HistoryRow] = []
         self._running: frozenset[int] = frozenset()
         self._chats: Sequence[ChatSummary] = ()
-        self._today = date.today()
+        self.today = date.today()  # by which chats are grouped
         self._is_grouped = True
         self.closed: frozenset[str] = frozenset()  # folders whose chats are not listed
 
     def show(self, chats: Sequence[ChatSummary], today: date | None = None, is_grouped: bool = True) -> None:
         """Show other chats."""
-        self._chats, self._today, self._is_grouped = chats, today or date.today(), is_grouped
-        rows: list[HistoryRow] = grouped(chats, self._today, self.closed) if is_grouped else list(chats)
+        self._chats, self.today, self._is_grouped = chats, today or date.today(), is_grouped
+        rows: list[HistoryRow] = grouped(chats, self.today, self.closed) if is_grouped else list(chats)
         if rows == self._rows:
             return
         if len(rows) == len(self._rows) and [_key(row) for row in rows] == [_key(row) for row in self._rows]:
@@ -68,7 +68,7 @@ class HistoryModel(QAbstractListModel):
     def open_folder(self, folder: str, is_open: bool) -> None:
         """List the chats of a folder, or its name only."""
         self.closed = self.closed - {folder} if is_open else self.closed | {folder}
-        self.show(self._chats, self._today, self._is_grouped)
+        self.show(self._chats, self.today, self._is_grouped)
 
     @property
     def folders(self) -> list[str]:
@@ -129,11 +129,11 @@ class HistoryModel(QAbstractListModel):
         title = " ".join(str(value).split())
         if role != Qt.ItemDataRole.EditRole or not title:
             return False
+        if title == (row.text if isinstance(row, Heading) else row.title):
+            return False
         if isinstance(row, Heading):
             self.folder_renamed.emit(row.text, title)
             return True
-        if title == row.title:
-            return False
         self._rows[index.row()] = replace(row, title=title)
         self.dataChanged.emit(index, index)
         self.renamed.emit(row.id, title)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -51,6 +52,7 @@ from ui.widgets.page_layout import announce, file_dialog, open_menu, plain_label
 from ui.widgets.row_list import paint_ring, tell_row
 
 SEARCH_PAUSE_MS = 120
+LOOK_MS = 60_000  # a computer that slept through midnight is woken at any time
 IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)")
 EXPORTED = {tr("Markdown, to read (*.md)"): "md", tr("JSON, to import again (*.json)"): "json"}
 EXPORTED_ALL = {tr("JSON, to import again (*.json)"): "json", tr("Markdown, a file for each chat (*.zip)"): "zip"}
@@ -99,6 +101,9 @@ class HistoryPanel(Dressed, QFrame):
         self._search_timer.timeout.connect(lambda: self.searched.emit(self.search.text().strip()))
         self.search.textChanged.connect(lambda text: self._search_timer.start())
         self.search.installEventFilter(self)
+        self._day_timer = QTimer(self, interval=LOOK_MS)
+        self._day_timer.timeout.connect(self._look_at_day)
+        self._day_timer.start()
         self._opens_first = False  # of what is about to be found
         self._is_old = False  # others were to be shown while a name was being changed
         self.list = _ChatList()
@@ -171,6 +176,11 @@ class HistoryPanel(Dressed, QFrame):
 
     def _on_named_anew(self) -> None:
         if self._is_old:
+            self.searched.emit(self.search.text().strip())
+
+    def _look_at_day(self) -> None:
+        """Where another day has begun, chats of today are those of yesterday."""
+        if self.model.today != date.today():
             self.searched.emit(self.search.text().strip())
 
     @property
@@ -306,7 +316,7 @@ class HistoryPanel(Dressed, QFrame):
             tr("Take out of the archive") if chat.is_archived else tr("Put into the archive"),
             lambda: self.put_away.emit(chat.id, not chat.is_archived),
         )
-        export = menu.addAction(tr("Export…"), lambda: self._ask_where(chat.title, chat.id))
+        export = menu.addAction(tr("Export…"), partial(self.export, chat.title, chat.id))
         export.setEnabled(self._is_over)
         menu.addSeparator()
         menu.addAction(tr("Delete\tDel"), self._delete_current)
@@ -361,6 +371,11 @@ class HistoryPanel(Dressed, QFrame):
         if self._is_over:
             self._ask_where(tr("Slipstream chats"), None)
 
+    def export(self, title: str, chat_id: int) -> None:
+        """Ask where one chat is written."""
+        if self._is_over:
+            self._ask_where(title, chat_id)
+
     def import_chats(self) -> None:
         """Ask for a file with chats."""
         if not self._is_over:
@@ -399,23 +414,28 @@ class HistoryPanel(Dressed, QFrame):
             action.setEnabled(folder != chat.folder)
         if self.model.folders:
             menu.addSeparator()
-        menu.addAction(tr("New folder…"), lambda: self._ask_for_folder(chat))
+        menu.addAction(tr("New folder…"), partial(self.ask_for_name, tr("New folder"), partial(self._on_named, chat)))
         if chat.folder:
             menu.addAction(tr("Out of its folder"), lambda: self.moved.emit(chat.id, ""))
         return menu
 
-    def _ask_for_folder(self, chat: ChatSummary) -> None:
+    def ask_for_name(self, title: str, then: Callable[[str], object], now: str = "") -> None:
+        """Ask for the name of a chat or folder; none is no answer."""
         dialog = QInputDialog(self.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(tr("New folder"))
-        dialog.setLabelText(tr("Name of the folder"))
-        dialog.textValueSelected.connect(lambda name: self._on_named(chat, name))
+        dialog.setWindowTitle(title)
+        dialog.setLabelText(tr("Name"))
+        dialog.setTextValue(now)
+
+        def named(text: str) -> None:
+            if name := " ".join(text.split()):
+                then(name)
+
+        dialog.textValueSelected.connect(named)
         dialog.open()
 
     def _on_named(self, chat: ChatSummary, name: str) -> None:
-        folder = " ".join(name.split())[:MOST_LETTERS]
-        if folder:
-            self._move(chat, folder)
+        self._move(chat, name[:MOST_LETTERS])
 
 
 def _without_form(name: str, forms: Mapping[str, str]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from markdown_it.token import Token
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent, QTextCursor, QTextFrame
 
 from ui.chat.markdown.document_writer import CODE, INDENT, KIND, LANGUAGE, QUOTE, RULE, WORD_JOINER, DocumentWriter
@@ -127,13 +127,35 @@ class MarkdownView(TextView):
         if tail == self._shown_tail and not is_last:
             return
         begin = self._tail_at
-        cursor = QTextCursor(self.document())
-        cursor.beginEditBlock()
-        self._write(self._markdown.pieces(tail, self._head), tail, is_last)
-        cursor.endEditBlock()
+        with QSignalBlocker(self):  # what is written is no move of the keyboard's cursor, which would be followed
+            keep_cursor = self._cursor_keeper()
+            cursor = QTextCursor(self.document())
+            cursor.beginEditBlock()
+            self._write(self._markdown.pieces(tail, self._head), tail, is_last)
+            cursor.endEditBlock()
+            keep_cursor()
         fit_tables(self.document(), begin)
         self._shown_tail = self._text[self._closed :]
         self.grown.emit()
+
+    def _cursor_keeper(self) -> Callable[[], None]:
+        """Return what puts the cursor back where it is now, with what is selected: the open part is written anew.
+
+        One at the end stays at the end.
+        """
+        before = self.textCursor()
+        is_at_end = before.atEnd() and not before.hasSelection()
+        anchor, position, words = before.anchor(), before.position(), before.selectedText()
+
+        def keep() -> None:
+            cursor = self.textCursor()
+            if max(anchor, position) < self.document().characterCount():
+                cursor.setPosition(anchor)
+                cursor.setPosition(position, QTextCursor.MoveMode.KeepAnchor)
+            if cursor.selectedText() == words and not is_at_end:
+                self.setTextCursor(cursor)
+
+        return keep
 
     def _write_again(self) -> None:
         self._reset(self._text)

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -332,15 +332,17 @@ class ChatStore:
         with self._transaction():
             self._db.execute("UPDATE chat SET is_archived=? WHERE id=?", (is_archived, chat_id))
 
-    def move(self, chat_id: int, folder: str) -> None:
-        """Put a chat into a folder; "" takes it out of the one it is in."""
+    def move(self, chat_ids: Iterable[int], folder: str) -> None:
+        """Put chats into a folder; "" takes them out of the one they are in."""
         with self._transaction():
-            self._db.execute("UPDATE chat SET folder=? WHERE id=?", (_storable(folder), chat_id))
+            rows = [(_storable(folder), chat_id) for chat_id in chat_ids]
+            self._db.executemany("UPDATE chat SET folder=? WHERE id=?", rows)
 
-    def rename_folder(self, folder: str, name: str) -> None:
-        """Give a folder another name, which may be that of another folder; "" takes its chats out."""
+    def rename_folder(self, folder: str, name: str) -> list[int]:
+        """Give a folder another name, which may be that of another folder; "" takes its chats out. Return these."""
         with self._transaction():
-            self._db.execute("UPDATE chat SET folder=? WHERE folder=?", (_storable(name), folder))
+            moved = self._db.execute("UPDATE chat SET folder=? WHERE folder=? RETURNING id", (_storable(name), folder))
+            return [chat_id for (chat_id,) in moved]
 
     def save_draft(self, chat_id: int, text: str) -> None:
         """Keep what was written in a chat and not sent; "" forgets it. ``NEW_CHAT`` is the one that has not begun.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from core.values.model_settings import BadSetting, ModelSettings
+from models.formatting.figures import in_marks
 from models.library.values import SettingValue
 from ui.language import tr
 from ui.library.settings.setting_words import AUTOMATIC, CHOICES, HEADS, SettingWords
@@ -16,31 +19,40 @@ from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import ProblemLabel, style_as
 
+WHOLE = ("ctx", "gpu_layers", "threads", "top_k", "repeat_last_n")
+_GROUPED, _DECIMAL = re.compile(r"\d{1,3}([.,]\d{3})+"), re.compile(r"-?\d+\.\d+")
 LABEL_WIDTH = 160
 PROMPT_HEIGHT = 88
 RESET_WIDTH = 58
 
 
-class TextField(QLineEdit):
-    """A line of text; empty is what is recommended."""
+class NumberField(QLineEdit):
+    """A number as it is written in any language; empty is what is recommended."""
 
     edited = Signal()
     left = Signal()
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_whole: bool) -> None:
         super().__init__()
+        self._is_whole = is_whole
         self.textEdited.connect(lambda text: self.edited.emit())
         self.editingFinished.connect(self.left)
 
     @property
     def value(self) -> str | None:
         """What is set."""
-        return self.text().strip() or None
+        text = self.text().strip()
+        if not self._is_whole:
+            text = text.replace(",", ".")
+        elif _GROUPED.fullmatch(text):
+            text = re.sub("[.,]", "", text)
+        return text or None
 
     def put(self, setting: SettingValue) -> None:
         """Show a setting."""
-        self.setPlaceholderText(setting.recommended[:1].upper() + setting.recommended[1:])
-        self.setText(setting.text or "")
+        words = setting.recommended[:1].upper() + setting.recommended[1:]
+        self.setPlaceholderText(in_marks(words) if _DECIMAL.fullmatch(words) else words)
+        self.setText(in_marks(setting.text or ""))
 
     def clear_value(self) -> None:
         """Go back to what is recommended."""
@@ -207,9 +219,9 @@ class SettingRow(QWidget):
         self.reset.setVisible(self.value is not None)
 
 
-def _field(name: str, words: SettingWords) -> TextField | PromptField | OneOf:
+def _field(name: str, words: SettingWords) -> NumberField | PromptField | OneOf:
     if name == "system":
         return PromptField()
     if name in CHOICES:
         return OneOf(words.label, CHOICES[name], AUTOMATIC.get(name, ""))
-    return TextField()
+    return NumberField(is_whole=name in WHOLE)
