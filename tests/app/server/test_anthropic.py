@@ -118,9 +118,9 @@ def test_errors_have_the_form_of_the_protocol(server, fields, sentence):
 # What the tool runner of @anthropic-ai/sdk 1.14.0 sends first.
 RUNS_TOOLS = (
     b'{"model":"ember-q8_0","max_tokens":80,"temperature":0,"tools":[{"type":"custom","name":"get_weather",'
-    b'"description":"Get the weather in a city.","input_schema":{"type":"object","properties":{"city":{"type":"string"}},'
-    b'"required":["city"]}}],"messages":[{"role":"user","content":"What is the weather in Paris?"}],'
-    b'"thread":{"type":"create"},"stream":false}'
+    b'"description":"Get the weather in a city.","input_schema":{"type":"object","properties":'
+    b'{"city":{"type":"string"}},"required":["city"]}}],"messages":[{"role":"user",'
+    b'"content":"What is the weather in Paris?"}],"thread":{"type":"create"},"stream":false}'
 )
 
 
