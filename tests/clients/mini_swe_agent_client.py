@@ -14,4 +14,4 @@ environment = {**os.environ, "MSWEA_CONFIGURED": "true", "LITELLM_LOCAL_MODEL_CO
 options = ["-c", "mini.yaml", "-c", "own.yaml", "-y", "--exit-immediately", "-o", "done.json", "-t", "Say hello"]
 subprocess.run(["mini", *options], env=environment, stdin=subprocess.DEVNULL, check=True, timeout=250)
 done = json.loads(Path("done.json").read_text())
-assert any(message["role"] == "assistant" and message["content"] for message in done["messages"]), done
+assert done["info"]["model_stats"]["api_calls"] == 2, done
