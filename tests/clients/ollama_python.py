@@ -3,6 +3,7 @@
 import os
 
 import ollama
+from slots import wait_until_free
 
 MODEL = os.environ["MODEL"]
 TOOL = {
@@ -22,6 +23,10 @@ messages += [first.message, {"role": "tool", "content": "sunny", "tool_name": "g
 assert "".join(
     part.message.content for part in client.chat(MODEL, messages, tools=[TOOL], options=options, stream=True)
 )
+left = client.chat(MODEL, messages, options={"num_predict": 12_000, "ignore_eos": True}, stream=True)
+next(left)
+left.close()
+wait_until_free()
 assert client.generate(MODEL, "Tell me a story.", options=options).response
 assert len(client.embed(MODEL, ["one", "two"]).embeddings) == 2
 assert client.ps().models[0].model == f"{MODEL}:latest"

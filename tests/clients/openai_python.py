@@ -2,9 +2,12 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 
 import openai
+from slots import wait_until_free
 
 client = openai.OpenAI(base_url=os.environ["BASE_URL"], api_key=os.environ["API_KEY"], max_retries=0)
 MODEL = os.environ["MODEL"]
@@ -24,6 +27,16 @@ assert client.chat.completions.create(model=MODEL, messages=turns, max_tokens=20
 with client.chat.completions.stream(model=MODEL, messages=asked, max_completion_tokens=20) as stream:
     assert any(event.type == "content.delta" for event in stream)
 assert client.completions.create(model=MODEL, prompt="Once", max_tokens=4, logprobs=2).choices[0].logprobs
+endless = {"model": MODEL, "stream": True, "extra_body": {"ignore_eos": True}}
+for ask, fields in (
+    (client.chat.completions.create, {"messages": asked, "max_tokens": 12_000}),
+    (client.completions.create, {"prompt": "Once", "max_tokens": 12_000}),
+    (client.responses.create, {"input": "Hello", "max_output_tokens": 12_000}),
+):
+    left = ask(**fields, **endless)
+    next(iter(left))
+    left.close()
+    wait_until_free()
 first = client.responses.create(model=MODEL, input="Hello", max_output_tokens=20)
 second = client.responses.create(model=MODEL, input="And you?", previous_response_id=first.id, max_output_tokens=20)
 assert client.responses.retrieve(second.id).output_text == second.output_text
@@ -49,3 +62,5 @@ except openai.APIStatusError as error:
     refusal = error
 assert refusal is not None
 assert refusal.status_code == 501
+shown = json.loads(os.environ["SNIPPETS"])["Python: openai"]  # as the window has it
+assert subprocess.check_output([sys.executable, "-c", shown]).strip()

@@ -14,8 +14,8 @@ writeFileSync(`${HOME}/.pi/agent/models.json`, JSON.stringify({ providers }));
 for (const provider of Object.keys(providers)) {
   const options = ["--offline", "--no-session", "--provider", provider, "--model", id, "--mode", "json", "Say hello"];
   const said = execFileSync("pi", options, { stdio: ["ignore", "pipe", "pipe"], timeout: 300_000 });
-  const { type, messages } = JSON.parse(said.toString().trim().split("\n").at(-1));
+  const events = said.toString().trim().split("\n").map((line) => JSON.parse(line));
+  const { messages } = events.find((event) => event.type === "agent_end");
   const replies = messages.filter((message) => message.role === "assistant");
-  assert.equal(type, "agent_end");
   assert(replies.length && replies.every((reply) => !reply.errorMessage && reply.usage.output), said.toString());
 }

@@ -51,7 +51,8 @@ CLIENTS = (
     Client(
         "openai (Python)",
         "openai",
-        "chat, streams, tools, completions, vectors, responses, files, batches, models; audio is refused",
+        "chat, streams that end and that are left, tools, completions, vectors, responses, files, batches, models; "
+        "audio is refused",
         ("openai_python.py",),
     ),
     Client(
@@ -61,7 +62,7 @@ CLIENTS = (
         ("openai_node.mjs",),
         "npm",
         (_NODE,),
-        version="7.57.0",
+        version="7.59.0",
     ),
     Client(
         "AI SDK",
@@ -81,6 +82,28 @@ CLIENTS = (
         version="7.0.173",
     ),
     Client(
+        "AI SDK's providers",
+        "@ai-sdk/anthropic",
+        "replies, forms and tools by those of nine other services, a reply by Perplexity's, vectors by Mistral's",
+        ("ai_sdk_providers.mjs",),
+        "npm",
+        (
+            "ai@7.0.173",
+            "@ai-sdk/cerebras@3.0.59",
+            "@ai-sdk/deepseek@3.0.56",
+            "@ai-sdk/fireworks@3.0.62",
+            "@ai-sdk/groq@4.0.84",
+            "@ai-sdk/mistral@4.0.87",
+            "@ai-sdk/perplexity@4.0.49",
+            "@ai-sdk/togetherai@3.0.54",
+            "@ai-sdk/xai@5.0.12",
+            "@openrouter/ai-sdk-provider@3.1.0",
+            "zod",
+            _NODE,
+        ),
+        version="4.0.105",
+    ),
+    Client(
         "Mastra",
         "@mastra/core",
         "an agent's reply, stream, form and tool",
@@ -98,8 +121,26 @@ CLIENTS = (
         more=("litellm[proxy]",),
         version="1.108.7",
     ),
-    Client("Anthropic (Python)", "anthropic", "a message, a stream, a tool", ("anthropic_client.py",)),
-    Client("ollama (Python)", "ollama", "chat, a tool, a stream, vectors, models", ("ollama_python.py",)),
+    Client(
+        "Anthropic (Python)",
+        "anthropic",
+        "a message, streams that end and that are left, a tool",
+        ("anthropic_client.py",),
+    ),
+    Client(
+        "Anthropic (Node)",
+        "@anthropic-ai/sdk",
+        "a message, a stream, tools that it runs itself, tokens counted, models",
+        ("anthropic_node.mjs",),
+        "npm",
+        ("zod",),
+    ),
+    Client(
+        "ollama (Python)",
+        "ollama",
+        "chat, a tool, streams that end and that are left, vectors, models",
+        ("ollama_python.py",),
+    ),
     Client(
         "ollama (Node)",
         "ollama",
@@ -182,6 +223,34 @@ CLIENTS = (
     Client("CrewAI", "crewai", "a call, a stream, a form, a crew", ("crewai_client.py",), version="1.15.30"),
     Client("DSPy", "dspy", "a chat, a text, a response", ("dspy_client.py",), version="3.4.1"),
     Client(
+        "Strands",
+        "strands-agents",
+        "an agent with a tool, three turns and a form, as from OpenAI, Anthropic, Ollama and llama.cpp",
+        ("strands_client.py",),
+        more=("strands-agents[openai,anthropic,ollama]",),
+    ),
+    Client(
+        "Agent Framework",
+        "agent-framework-openai",
+        "an agent with a tool, three turns, a stream and a form, by chats and responses; vectors",
+        ("agent_framework_client.py",),
+    ),
+    Client(
+        "Google ADK",
+        "google-adk",
+        "an agent with a tool and three turns, by OpenAI's protocol, Anthropic's and Ollama's",
+        ("adk_client.py",),
+        more=("litellm",),
+    ),
+    Client("Genkit", "genkit", "a reply, a stream and a tool", ("genkit.mjs",), "npm", ("@genkit-ai/compat-oai",)),
+    Client("mem0", "mem0ai", "a memory kept and found, as from OpenAI and LM Studio", ("mem0_client.py",)),
+    Client(
+        "browser-use",
+        "browser-use",
+        "a text and its agent's form, as from OpenAI, Anthropic, Ollama and DeepSeek; without a browser",
+        ("browser_use_client.py",),
+    ),
+    Client(
         "pydantic-ai",
         "pydantic-ai-slim",
         "an agent with a tool, a stream, a form; chat and responses",
@@ -230,6 +299,8 @@ CLIENTS = (
         ("llama_benchy_client.py",),
         version="0.4.0",
     ),
+    Client("gptme", "gptme", "a question with its tools, in two of its forms", ("gptme_client.py",)),
+    Client("mini-swe-agent", "mini-swe-agent", "two steps of a task", ("mini_swe_agent_client.py",)),
     Client("ShellGPT", "shell-gpt", "one question", ("shell_gpt_client.py",), more=("click",), version="1.5.1"),
     Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
     Client(
@@ -281,7 +352,15 @@ CLIENTS = (
         ("opencode_client.mjs",),
         "npm",
     ),
-    Client("pi", "@mariozechner/pi-coding-agent", "one shot by each of its three protocols", ("pi_client.mjs",), "npm"),
+    Client(
+        "pi",
+        "@earendil-works/pi-coding-agent",
+        "one shot by each of its three protocols",
+        ("pi_client.mjs",),
+        "npm",
+        (_NODE,),
+        version="1.6.0",
+    ),
     Client(
         "Copilot CLI", "@github/copilot", "one shot with a model of one's own, offline", ("copilot_client.mjs",), "npm"
     ),

@@ -5720,6 +5720,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/server/snippets.py" />
+      <source>A terminal on Linux or macOS</source>
+      <translation>Ein Terminal unter Linux oder macOS</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/snippets.py" />
+      <source>A terminal on Windows</source>
+      <translation>Ein Terminal unter Windows</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/snippets.py" />
       <source>Run “Chat: Manage Language Models”, choose Add Models, then Custom Endpoint, and enter a name, the key and Chat Completions. In the file that opens, chatLanguageModels.json, put this in the place of what is behind “models”; leave its line with the key as it is.</source>
       <translation>Führe „Chat: Manage Language Models“ aus, wähle Add Models, dann Custom Endpoint, und gib einen Namen, den Schlüssel und Chat Completions an. In der Datei, die sich öffnet, chatLanguageModels.json, kommt das hier an die Stelle dessen, was hinter „models“ steht; die Zeile mit dem Schlüssel bleibt, wie sie ist.</translation>
     </message>

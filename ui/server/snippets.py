@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 
 from ui.language import tr
@@ -37,6 +38,8 @@ def snippets(to: Address) -> tuple[Snippet, ...]:
     return (
         Snippet("Python: openai", tr("A script, with this package: pip install openai"), _openai(to)),
         Snippet("Python: anthropic", tr("A script, with this package: pip install anthropic"), _anthropic(to)),
+        Snippet("curl", tr("A terminal on Linux or macOS"), _curl(to)),
+        Snippet("PowerShell", tr("A terminal on Windows"), _powershell(to)),
         Snippet(
             "VS Code",
             tr(
@@ -60,6 +63,36 @@ def snippets(to: Address) -> tuple[Snippet, ...]:
         Snippet("aider", "~/.aider.conf.yml", _aider(to)),
         Snippet("opencode", "~/.config/opencode/opencode.json", _opencode(to)),
     )
+
+
+def _curl(to: Address) -> str:
+    return f"""curl {shlex.quote(_chats(to))} \\
+  -H 'Content-Type: application/json' \\
+  -H {shlex.quote("Authorization: Bearer " + to.key)} \\
+  -d {shlex.quote(_question(to))}
+"""
+
+
+def _powershell(to: Address) -> str:
+    """A cmdlet: Windows PowerShell takes the quotes out of what it hands to programs as curl."""
+
+    def quoted(text: str) -> str:
+        return "'" + text.replace("'", "''") + "'"
+
+    return f"""(Invoke-RestMethod {quoted(_chats(to))} -Method Post `
+  -ContentType 'application/json; charset=utf-8' `
+  -Headers @{{ Authorization = {quoted("Bearer " + to.key)} }} `
+  -Body {quoted(_question(to))}).choices[0].message.content
+"""
+
+
+def _chats(to: Address) -> str:
+    return f"{to.url}/v1/chat/completions"
+
+
+def _question(to: Address) -> str:
+    messages = [{"role": "user", "content": "Tell me a story about a fox."}]
+    return json.dumps({"model": to.model, "messages": messages})  # PowerShell takes curved quotes for its own
 
 
 def _openai(to: Address) -> str:
@@ -102,7 +135,7 @@ def _vs_code(to: Address) -> str:
     model = {
         "id": to.model,
         "name": to.model,
-        "url": f"{to.url}/v1/chat/completions",
+        "url": _chats(to),
         "toolCalling": True,
         "vision": to.sees,
         "maxInputTokens": to.n_ctx - n_reply,

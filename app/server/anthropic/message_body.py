@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, with_own
 from app.server.calls.schemas import Text, TokenLimit, checked_text
 from app.server.http.body import LenientBody, WholeNumbers, valid
+from app.server.http.errors import ApiError, refuse
 from core.values.errors import BadRequest
 
 Block = dict[str, Any]
@@ -106,10 +107,12 @@ class MessageBody(WholeNumbers, LenientBody):
     mcp_servers: list[Any] | None = Field(default=None, max_length=0)
     compaction: None = None
     service_tier: Any = None
-    thread: None = None
+    thread: Any = None
 
     def chat(self) -> ChatCompletionBody:
         """Return the chat call's body; raises BadRequest and ApiError."""
+        if self.thread is not None:
+            raise _keeps_no_threads()
         effort = self._effort
         fields: dict[str, Any] = {
             "model": self.model,
@@ -339,6 +342,13 @@ def _text_of(block: Block, where: str) -> str | None:
     if isinstance(content, str | list):
         return _text(content, where)
     return str(source.get("data", "")) if source.get("type") == "text" else None
+
+
+def _keeps_no_threads() -> ApiError:
+    """Return the error by which Anthropic's clients know that they must send all messages themselves."""
+    error = refuse(400, "No conversation is kept here: send all messages, and no thread.", param="thread")
+    error.details = {"error_code": "thread_unsupported_request"}
+    return error
 
 
 def _unreadable(kind: Any, where: str) -> BadRequest:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from app.server.calls.schemas import OTHER_NAMES, GenerationBody, Text, TokenLimit
 from app.server.http.body import HINT, LenientBody
@@ -210,6 +210,11 @@ class ChosenTool(LenientBody):
     function: ChosenFunction
 
 
+def _ours_for_groqs(form: Any) -> Any:
+    """Return llama-server's word for how thoughts are told where ``form`` is Groq's."""
+    return {"parsed": "deepseek", "raw": "none"}.get(form, form) if isinstance(form, str) else form
+
+
 class ChatCompletionBody(GenerationBody):
     """The body of POST /v1/chat/completions."""
 
@@ -230,7 +235,7 @@ class ChatCompletionBody(GenerationBody):
     reasoning_budget: int | None = Field(default=None, ge=-1)
     thinking_budget_tokens: int | None = Field(default=None, ge=-1)
     reasoning_control: Annotated[bool | None, HINT] = None
-    reasoning_format: ReasoningFormat | None = None
+    reasoning_format: Annotated[ReasoningFormat | None, BeforeValidator(_ours_for_groqs)] = None
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None

@@ -87,7 +87,7 @@ def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
         if error.sizes is not None:  # the words by which Anthropic's clients know that they must shorten their chat
             message = "prompt is too long: {} tokens > {} maximum".format(*error.sizes)
         told = {"type": kind, "message": message, "param": error.param, "code": error.answer.code}
-        return {"type": "error", "error": told}
+        return {"type": "error", "error": told if error.details is None else told | {"details": error.details}}
     if is_ollama(path):
         return {"error": _naming_its_field(error)}
     body = error.body()
@@ -126,6 +126,7 @@ class ApiError(Exception):
         super().__init__(message)
         self.answer, self.message, self.param, self.retry_after = answer, message, param, retry_after
         self.sizes: tuple[int, int] | None = None  # tokens of a prompt that is too long, and of the context
+        self.details: dict[str, Any] | None = None  # by which Anthropic's clients know what to do
 
     def body(self) -> dict[str, Any]:
         """Return the JSON object of the error, with the facts of its sentence where these are known.

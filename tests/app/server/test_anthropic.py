@@ -103,7 +103,6 @@ def test_tokens_are_counted_as_the_model_reads_them(client):
         ({"n": 2}, "field n "),
         ({"logprobs": True}, "field logprobs "),
         ({"min_p": 9}, "min_p"),
-        ({"thread": {"type": "continue", "previous_message_id": "msg_1"}}, "thread"),
         ({"output_config": {"format": {"type": "text"}}}, "output_config"),
         ({"messages": [{"role": "system", "output_config": {}}]}, "messages[0].content"),
         ({"messages": [change("tool_addition", type="tool_reference", name="unknown")]}, "'unknown'"),
@@ -115,6 +114,26 @@ def test_errors_have_the_form_of_the_protocol(server, fields, sentence):
     body = answer.json()
     assert (answer.status_code, body["type"], body["error"]["type"]) == (400, "error", "invalid_request_error")
     assert sentence in body["error"]["message"]
+
+
+# What the tool runner of @anthropic-ai/sdk 1.14.0 sends first.
+RUNS_TOOLS = (
+    b'{"model":"ember-q8_0","max_tokens":80,"temperature":0,"tools":[{"type":"custom","name":"get_weather",'
+    b'"description":"Get the weather in a city.","input_schema":{"type":"object","properties":'
+    b'{"city":{"type":"string"}},"required":["city"]}}],"messages":[{"role":"user",'
+    b'"content":"What is the weather in Paris?"}],"thread":{"type":"create"},"stream":false}'
+)
+
+
+def test_a_client_is_told_by_the_code_it_looks_for_that_no_thread_is_kept(server):
+    headers = {"content-type": "application/json", "anthropic-beta": "message-threads-2026-08-12"}
+    answer = server.http.post("/v1/messages", content=RUNS_TOOLS, headers=headers)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"], error["param"]) == (400, "invalid_request_error", "thread")
+    assert error["details"]["error_code"] == "thread_unsupported_request", "it then sends the same without a thread"
+    again = json.loads(RUNS_TOOLS) | {"thread": None}
+    message = server.http.post("/v1/messages", json=again, headers=headers).json()
+    assert message["content"][-1]["input"] == {"city": "Paris"}
 
 
 @pytest.mark.parametrize(

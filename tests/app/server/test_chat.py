@@ -291,7 +291,7 @@ HINTS = {
     "usage": {"include": True}, "functions": None, "guided_json": None, "skip_special_tokens": True, "min_tokens": 0,
     "length_penalty": 1.0, "use_beam_search": False, "backend_sampling": False, "samplers": ["top_k", "temperature"],
     "dynatemp_exponent": 1.0, "typ_p": 1.0, "t_max_prompt_ms": 500, "snippy": {"enabled": False},
-    "service_tier": "scale", "parse_tool_calls": True,
+    "service_tier": "scale", "parse_tool_calls": True, "safe_prompt": False, "models": ["other"], "route": "fallback",
     # What Open WebUI sends to all servers where a user has set it in the panel beside a chat.
     "num_batch": 512, "num_gpu": 0, "num_keep": 24, "num_thread": 2, "use_mlock": False, "use_mmap": True, "tfs_z": 1,
 }  # fmt: skip
@@ -358,9 +358,11 @@ def test_a_least_number_of_tokens_is_met_where_the_end_is_ignored(server):
 def test_other_spellings_of_fields_are_taken(server):
     asked = {"messages": USER, "temperature": 0, "top_k": 20.0, "seed": 1.0}
     first = server.http.post("/v1/chat/completions", json={**asked, "max_tokens": 3.0, "repeat_penalty": 1.3}).json()
-    second = server.http.post("/v1/chat/completions", json={**asked, "n_predict": 3, "repetition_penalty": 1.3}).json()
+    others = {"n_predict": 3, "repetition_penalty": 1.3, "random_seed": asked.pop("seed")}
+    second = server.http.post("/v1/chat/completions", json=asked | others).json()
     assert first["usage"]["completion_tokens"] == 3
     assert first["choices"][0]["message"] == second["choices"][0]["message"]
+    assert second["timings"]["seed"] == 1
     drawn = [server.chat(max_tokens=1, seed=-1).timings["seed"] for _ in range(2)]
     assert len({*drawn, -1, 2**64 - 1}) == 4
 

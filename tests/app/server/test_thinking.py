@@ -188,12 +188,18 @@ def test_a_required_call_comes_after_the_thoughts(thinker, stream):
     assert json.loads(call.function.arguments)["sides"] in (6, 20)
 
 
-def test_thoughts_stay_in_the_text_where_a_request_wants_that_and_are_an_item_of_a_response(thinker):
-    message = thinker.chat(max_tokens=30, extra_body={"reasoning_budget": 6, "reasoning_format": "none"})
-    text = message.choices[0].message.content
-    apart = thinker.chat(max_tokens=30, extra_body={"reasoning_budget": 6}).choices[0].message
-    assert text == f"{OPEN}{apart.reasoning_content}{CLOSE}{apart.content}"
-    assert not getattr(message.choices[0].message, "reasoning_content", None)
+@pytest.mark.parametrize(("joined", "parted"), [("none", "deepseek"), ("raw", "parsed")], ids=["llama.cpp", "Groq"])
+def test_thoughts_stay_in_the_text_where_a_request_wants_that(thinker, joined, parted):
+    def said(form: str):
+        body = {"reasoning_budget": 6, "reasoning_format": form}
+        return thinker.chat(max_tokens=30, extra_body=body).choices[0].message
+
+    message, apart = said(joined), said(parted)
+    assert message.content == f"{OPEN}{apart.reasoning_content}{CLOSE}{apart.content}"
+    assert not getattr(message, "reasoning_content", None)
+
+
+def test_thoughts_are_an_item_of_a_response_and_go_back_into_the_prompt(thinker):
     answer = thinker.client.responses.create(
         model="ember-q8_0", input="Tell me.", max_output_tokens=40, extra_body={"reasoning_budget": 6}
     )

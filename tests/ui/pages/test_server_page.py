@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
+import subprocess
 import tomllib
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -29,7 +34,18 @@ from ui.theme.text_size import PERCENTS
 from ui.window.main_window import MainWindow
 
 TO = Address("http://127.0.0.1:8642", 'slip-"key"', "ember-q8_0", 1_024)
+
+
+def body_for_powershell(text: str) -> dict:
+    """Return the body between its quotes, in which one of these is doubled."""
+    found = re.search(r"-Body '(.*)'\)", text)
+    assert found is not None
+    return {"text": text} | json.loads(found[1].replace("''", "'"))
+
+
 READERS = {
+    "curl": shlex.split,
+    "PowerShell": body_for_powershell,
     "Continue": yaml.safe_load,
     "aider": yaml.safe_load,
     "codex": tomllib.loads,
@@ -86,6 +102,24 @@ def test_what_is_copied_can_be_read_and_names_server_and_model(snippet: Snippet)
     assert TO.url in found
     assert TO.model in found
     assert TO.key in found or "key" in snippet.place  # some take it in a dialog
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_what_a_terminal_is_given_is_answered(view: ConnectView) -> None:
+    view.client.setCurrentText("curl")
+    view.copy.click()
+    said = subprocess.check_output(["sh", "-c", QGuiApplication.clipboard().text()], timeout=120)
+    assert json.loads(said)["choices"][0]["message"]["content"]
+
+
+@pytest.mark.parametrize("name", ["o'brien", "o’brien", 'a "b"', "a b\\c"])
+def test_a_terminal_is_given_any_name_in_its_own_quotes(name: str) -> None:
+    curl, powershell = (
+        one for one in snippets(replace(TO, model=name, key=name)) if one.client in ("curl", "PowerShell")
+    )
+    *_, key, _, body = shlex.split(curl.text.replace("\\\n", ""))
+    assert (key, json.loads(body)["model"]) == (f"Authorization: Bearer {name}", name)
+    assert body_for_powershell(powershell.text)["model"] == name
 
 
 @pytest.mark.parametrize("client", FIELDS)
