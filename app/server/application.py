@@ -36,6 +36,7 @@ from app.server.http.limits import (
     OriginCheck,
     PlainPath,
     RequestIds,
+    Unpacked,
     check_manages,
 )
 from app.server.http.sse import ClientGone
@@ -334,6 +335,7 @@ def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origi
         Middleware(BearerAuth, keys=keys),
         Middleware(JsonOnly),
         Middleware(BodyLimit),
+        Middleware(Unpacked),
         Middleware(PassThrough, remotes=remotes),
     ]
     return middleware

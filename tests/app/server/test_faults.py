@@ -8,11 +8,13 @@ import http.client
 import json
 import shutil
 import socket
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import openai
+import psutil
 import pytest
 
 from app.environment.paths import models_folder
@@ -190,9 +192,41 @@ def test_another_method_a_doubled_prefix_and_another_type_are_put_right(server):
     message = server.http.post("/v1/v1/chat/completions", json={}).json()["error"]["message"]
     assert "Is /v1/chat/completions meant? The base URL ends with /v1." in message
     assert post(server, b"{}", Content_Type="text/plain", Sec_Fetch_Site="same-origin").status_code == 415
-    packed = post(server, gzip.compress(b"{}"), Content_Encoding="gzip")
-    assert (packed.status_code, "send it as it is" in packed.text) == (415, True)
-    assert packed.headers["x-request-id"].startswith("req_")
+
+
+def test_a_body_in_gzip_or_deflate_is_unpacked(server):
+    body = json.dumps({"messages": USER, "max_tokens": 3}).encode()
+    plain = post(server, body).json()["usage"]["prompt_tokens"]
+    for packed, name in ((gzip.compress(body), "gzip"), (zlib.compress(body), "deflate"), (body, "identity")):
+        answer = post(server, packed, Content_Encoding=name)
+        assert (answer.status_code, answer.json()["usage"]["prompt_tokens"]) == (200, plain), name
+    chunked = server.http.post(
+        "/v1/chat/completions",
+        content=(bytes([byte]) for byte in gzip.compress(body)),
+        headers={"content-encoding": "gzip", "content-type": "application/json"},
+    )
+    assert chunked.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/api/chat"])
+def test_a_packed_body_that_is_none_or_too_large_is_refused(server, path):
+    def sent(body: bytes, name: str):
+        return server.http.post(path, content=body, headers={"content-encoding": name})
+
+    assert sent(b"{}", "gzip").status_code == 400
+    assert sent(gzip.compress(b"{}") * 2, "gzip").status_code == 400
+    assert sent(gzip.compress(b"{}" * 1_000)[:-9], "gzip").status_code == 400
+    foreign = sent(b"(\xb5/\xfd", "zstd")
+    assert (foreign.status_code, foreign.headers["accept-encoding"]) == (415, "gzip, deflate")
+    assert "'zstd': send it as it is, or in gzip, deflate." in foreign.text
+    assert foreign.headers["request-id" if path == "/v1/messages" else "x-request-id"].startswith("req_")
+    before = psutil.Process(server.process.pid).memory_info().rss
+    packer = zlib.compressobj(9, wbits=31)
+    bomb = b"".join(packer.compress(bytes(1 << 24)) for _ in range(64)) + packer.flush()
+    assert len(bomb) < 2_000_000
+    huge = sent(bomb, "gzip")  # a gigabyte
+    assert (huge.status_code, "unpacked" in huge.text) == (413, True)
+    assert psutil.Process(server.process.pid).memory_info().rss - before < 500_000_000
 
 
 def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
