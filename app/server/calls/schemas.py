@@ -49,6 +49,7 @@ def checked_text(text: str) -> str:
 Text = Annotated[str, AfterValidator(checked_text)]
 PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
+_MOST_SAMPLERS = 64
 # The samplers in the order in which they run, by llama-server's names and letters, with the settings that switch each
 # off.
 _SAMPLERS: dict[str, tuple[str, dict[str, float]]] = {
@@ -270,6 +271,8 @@ class GenerationBody(WholeNumbers):
     @field_validator("samplers", mode="before")
     @classmethod
     def _by_letters(cls, samplers: Any) -> Any:
+        if isinstance(samplers, str | list) and len(samplers) > _MOST_SAMPLERS:
+            raise ValueError(f"samplers names {_MOST_SAMPLERS} or fewer")
         letters = {letter: name for name, (letter, _) in _SAMPLERS.items()} | _NO_SAMPLERS
         return [letters.get(letter, letter) for letter in samplers] if isinstance(samplers, str) else samplers
 

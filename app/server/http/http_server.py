@@ -121,10 +121,12 @@ class HttpProtocol(HttpToolsProtocol):
         return True
 
     def _look_for_reset(self) -> None:
+        if self.is_idle or self.transport.is_closing():
+            return
         connection = self.transport.get_extra_info("socket")
         if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.transport.abort()
-        elif not self.is_idle:
+        else:
             self._reset_timer = self.loop.call_later(_RESET_SECONDS, self._look_for_reset)
 
     def pause_writing(self) -> None:

@@ -237,6 +237,22 @@ def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
     assert "ember-q8_0" in message
 
 
+@pytest.mark.parametrize(
+    ("path", "fields", "words"),
+    [
+        ("/v1/responses", {"input": "Hi", "previous_response_id": "x" * 1_000_000}, "There is no stored response"),
+        ("/v1/responses", {"input": "Hi", "tools": [{"type": "x" * 1_000_000}]}, "Tools of the type"),
+        ("/v1/chat/completions", {"messages": USER, "x" * 1_000_000: 1}, "xxx"),
+        ("/v1/chat/completions", {"messages": USER, "samplers": "k" * 1_000_000}, "samplers names 64 or fewer"),
+        ("/completion", {"prompt": "Hi", "samplers": ["top_k"] * 1_000_000}, "samplers names 64 or fewer"),
+    ],
+)
+def test_a_value_that_is_endless_is_refused_in_a_few_words(server, path, fields, words):
+    answer = server.http.post(path, json=fields)
+    assert (answer.status_code, len(answer.content) < 10_000) == (400, True), len(answer.content)
+    assert words in answer.json()["error"]["message"]
+
+
 def sent_raw(server, *parts: bytes) -> tuple[int, dict]:
     """Return the answer to bytes of any kind."""
     host, port = server.url.removeprefix("http://").split(":")
