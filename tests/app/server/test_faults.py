@@ -16,9 +16,14 @@ import httpx
 import openai
 import psutil
 import pytest
+from pydantic import ValidationError
 
 from app.environment.paths import models_folder
+from app.server.anthropic.message_body import MessageBody
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.http.limits import MAX_BODY
+from app.server.lm_studio.chat import LmStudioChatBody
+from app.server.openai.response_body import ResponseBody
 from models.catalog.catalog import STARTER_FOLDER
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
@@ -251,6 +256,33 @@ def test_a_value_that_is_endless_is_refused_in_a_few_words(server, path, fields,
     answer = server.http.post(path, json=fields)
     assert (answer.status_code, len(answer.content) < 10_000) == (400, True), len(answer.content)
     assert words in answer.json()["error"]["message"]
+
+
+def test_arguments_that_are_nested_too_deep_are_read_as_none(server):
+    function = {"name": "f", "arguments": "[" * 1_500 + "]" * 1_500}
+    said = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": function}]}
+    result = {"role": "tool", "tool_call_id": "a", "content": "1"}
+    answer = server.http.post("/apply-template", json={"messages": [*USER, said, result]})
+    assert answer.status_code == 200, answer.text
+    assert "[[[[[" in answer.json()["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (ChatCompletionBody, {"messages": [{"role": "user", "content": [1] * 9_000}]}),
+        (ChatCompletionBody, {"messages": [{"role": "assistant", "tool_calls": ["x"] * 9_000}]}),
+        (ChatCompletionBody, {"messages": USER, "stop": [{}] * 9_000}),
+        (ChatCompletionBody, {"messages": USER, "logit_bias": {str(n): "x" for n in range(9_000)}}),
+        (ResponseBody, {"input": [1] * 9_000}),
+        (MessageBody, {"messages": [{"role": "user", "content": [1] * 9_000}], "max_tokens": 1}),
+        (LmStudioChatBody, {"model": "m", "input": [1] * 9_000}),
+    ],
+)
+def test_a_list_of_wrong_values_is_left_at_the_first(kind, fields):
+    with pytest.raises(ValidationError) as found:
+        kind.model_validate(fields)
+    assert found.value.error_count() <= 10
 
 
 def sent_raw(server, *parts: bytes) -> tuple[int, dict]:
