@@ -36,6 +36,7 @@ from app.server.http.limits import (
     OriginCheck,
     PlainPath,
     RequestIds,
+    Unpacked,
     check_manages,
 )
 from app.server.http.sse import ClientGone
@@ -271,6 +272,7 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
     application.state.remotes = remotes
     application.state.renderer = TemplateRenderer(settings.template_variables)
     application.state.library = LibraryWorker()
+    application.state.begun_pulls = {}  # those of LM Studio's clients, by the ids of their jobs
     application.state.responses = ResponseStore(data_folder() / "responses.sqlite")
     files = application.state.files = FileStore(data_folder() / "files")
     application.state.batches = BatchRunner(
@@ -334,6 +336,7 @@ def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origi
         Middleware(BearerAuth, keys=keys),
         Middleware(JsonOnly),
         Middleware(BodyLimit),
+        Middleware(Unpacked),
         Middleware(PassThrough, remotes=remotes),
     ]
     return middleware

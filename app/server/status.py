@@ -97,6 +97,8 @@ async def _models(http: HttpRequest) -> list[dict[str, Any]]:
             card = await card_of(entry, pool, http.app.state.renderer, is_quick=True)
             models[entry.name] = _model(entry, pool) | (_of_card(card) if card is not None else {})
     aliases = {alias: name for alias, name in pool.aliases.items() if name in models and alias not in models}
+    for name, model in models.items():
+        model["aliases"] = [alias for alias, of in aliases.items() if of == name]
     return [*models.values(), *(models[name] | {"id": alias, "alias_of": name} for alias, name in aliases.items())]
 
 

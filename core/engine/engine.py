@@ -236,6 +236,7 @@ class Engine:
         reading = self._commit(done, began, decode_seconds, draft_seconds, events) if done else None
         ended = self._clock()
         stats.n_steps += 1
+        stats.n_shares += len(done)
         stats.plan += planned - began - draft_seconds
         stats.decode += decode_seconds
         stats.draft += draft_seconds
@@ -379,6 +380,8 @@ class Engine:
         reading.began, reading.ended, reading.has_waited = began, now, self.runner.has_waited
         self._committer.commit(done, reading, events, now)
         self.stats.n_sampled += reading.n_sampled
+        if reading.n_drafted:
+            self.stats.n_drafts += sum([bool(share.draft) for share in done])
         self.feedback.add(reading)
         self.slots.after_step()
         return reading
@@ -437,6 +440,9 @@ class Engine:
             cache_ram_bytes=slots.store.n_ram_bytes,
             drafted_at=tuple(totals.drafted_at) if totals is not None else (),
             accepted_at=tuple(totals.accepted_at) if totals is not None else (),
+            n_steps=self.stats.n_steps,
+            n_shares=self.stats.n_shares,
+            n_drafts=self.stats.n_drafts,
         )
         return self.meter.snapshot(now, known)
 

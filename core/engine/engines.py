@@ -129,7 +129,13 @@ class Engines:
         if snapshot is None:
             return None
         counts = self.main.scheduler.lane_counts()
-        return replace(snapshot, lanes=(*counts, LaneCount("spark", spark.n_running, spark.n_waiting)))
+        return replace(
+            snapshot,
+            lanes=(*counts, LaneCount("spark", spark.n_running, spark.n_waiting)),
+            n_steps=self.main.stats.n_steps + spark.stats.n_steps,
+            n_shares=self.main.stats.n_shares + spark.stats.n_shares,
+            n_drafts=self.main.stats.n_drafts,
+        )
 
     def close(self) -> None:
         """Free all engines; those that use the loaded model's weights first."""

@@ -263,6 +263,8 @@ class StepStats:
     """Counts since the start, and the seconds of all steps: all, in the target's decode, drafting and planning."""
 
     n_steps: int = 0
+    n_shares: int = 0  # requests in all steps
+    n_drafts: int = 0
     n_sampled: int = 0
     total: float = 0.0
     decode: float = 0.0

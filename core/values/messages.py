@@ -110,7 +110,8 @@ class Snapshot:
     drafted at depth d since the model was loaded, ``accepted_at[d]`` the accepted ones of them; ``n_drafted`` and
     ``n_accepted`` are of the last second. ``cache_ram_bytes`` is the prompt cache in RAM. ``speedup`` compares with
     observed plain steps (None: too few). ``cheap_rows`` is how many rows a step can have within 1.75 times the time of
-    one row, by the cost model.
+    one row, by the cost model. Since the model was loaded there were ``n_steps`` steps, ``n_shares`` requests in
+    them altogether, and ``n_drafts`` drafts that were verified.
     """
 
     is_idle: bool = True
@@ -133,6 +134,9 @@ class Snapshot:
     accepted_at: tuple[int, ...] = ()
     speedup: float | None = None
     cheap_rows: int = 1
+    n_steps: int = 0
+    n_shares: int = 0
+    n_drafts: int = 0
 
     @property
     def acceptance(self) -> float | None:

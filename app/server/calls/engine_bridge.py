@@ -34,7 +34,7 @@ from core.values.messages import (
     Started,
     Token,
 )
-from core.values.request import Request
+from core.values.request import Embedded, Request
 
 if TYPE_CHECKING:
     from core.process.supervisor import Supervisor
@@ -243,6 +243,7 @@ class EngineBridge:
                     self.state = event
                     self._on_state(event)
                 elif type(event) is Snapshot:
+                    self.totals.stepped(self.snapshot or Snapshot(), event)
                     self.snapshot = event
                     if not event.is_idle:
                         self.last_reply = event
@@ -280,6 +281,8 @@ class EngineBridge:
         asked = self._asked.get(event.request_id)
         if type(event) is Ended:
             self._asked.pop(event.request_id, None)
+        elif type(event) is Embedded:
+            self.totals.n_embedded += sum(event.n_tokens)
         if asked is not None:
             asked.channel.push(event)
 

@@ -48,6 +48,7 @@ class ChoiceUpdate:
     those of the prompt's next tokens, ``drafted`` the spans of the text that were drafted. ``pieces`` are what is
     certain once the text was taken apart, and ``spans`` the drafted ones of each, where they are asked for.
     ``ttft`` comes with the first token. ``progress`` is how far a deep reply is before its answer begins.
+    ``n_reasoning`` are the tokens of all thoughts, where a remote has counted them.
     """
 
     index: int
@@ -64,6 +65,7 @@ class ChoiceUpdate:
     pieces: Sequence[Piece] = ()
     spans: Sequence[list[Span]] = ()
     progress: dict[str, Any] | None = None
+    n_reasoning: int | None = None
 
 
 Updates = AsyncGenerator[list[ChoiceUpdate], None]

@@ -49,6 +49,7 @@ def checked_text(text: str) -> str:
 Text = Annotated[str, AfterValidator(checked_text)]
 PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
+_MOST_SAMPLERS = 64
 # The samplers in the order in which they run, by llama-server's names and letters, with the settings that switch each
 # off.
 _SAMPLERS: dict[str, tuple[str, dict[str, float]]] = {
@@ -71,6 +72,7 @@ class StreamOptions(LenientBody):
     """What a stream carries besides the text."""
 
     include_usage: Annotated[bool | None, HINT] = None
+    continuous_usage_stats: Annotated[bool | None, HINT] = None
 
 
 # Fields of other servers that change nothing here. How a model is loaded (Ollama's options, which Open WebUI sends to
@@ -191,6 +193,11 @@ class LoraScale(WholeNumbers):
     scale: float = Field(allow_inf_nan=False)
 
 
+def is_token_id(text: str) -> bool:
+    """Return whether a key of ``logit_bias`` is the id of a token."""
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_TOKEN_DIGITS
+
+
 class GenerationBody(WholeNumbers):
     """The fields of both kinds of completion."""
 
@@ -268,6 +275,8 @@ class GenerationBody(WholeNumbers):
     @field_validator("samplers", mode="before")
     @classmethod
     def _by_letters(cls, samplers: Any) -> Any:
+        if isinstance(samplers, str | list) and len(samplers) > _MOST_SAMPLERS:
+            raise ValueError(f"samplers names {_MOST_SAMPLERS} or fewer")
         letters = {letter: name for name, (letter, _) in _SAMPLERS.items()} | _NO_SAMPLERS
         return [letters.get(letter, letter) for letter in samplers] if isinstance(samplers, str) else samplers
 
@@ -287,8 +296,7 @@ class GenerationBody(WholeNumbers):
     @classmethod
     def _bias_is_usable(cls, bias: dict[str, float] | None) -> dict[str, float] | None:
         for token, value in (bias or {}).items():
-            is_token = token.isascii() and token.isdigit() and len(token) <= _MAX_TOKEN_DIGITS
-            if not (is_token and -100.0 <= value <= 100.0):
+            if not (is_token_id(token) and -100.0 <= value <= 100.0):
                 raise ValueError(
                     f"logit_bias maps token ids to numbers from -100 to 100, not {token[:20]!r} to {value}"
                 )
@@ -337,6 +345,11 @@ class GenerationBody(WholeNumbers):
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
     @property
+    def counts_usage(self) -> bool:
+        """Whether each chunk of a stream is to have the usage so far, as at vLLM."""
+        return self.includes_usage and bool(self.stream_options and self.stream_options.continuous_usage_stats)
+
+    @property
     def wanted_speed(self) -> ReplySpeed:
         """How soon the reply is wanted. Raises BadRequest."""
         return wanted_speed(self.speed, self.service_tier)
@@ -360,10 +373,15 @@ class GenerationBody(WholeNumbers):
         if self.grammar is not None:
             yield grammar_of(self.grammar)
 
+    @property
+    def token_biases(self) -> tuple[tuple[int, float], ...]:
+        """What is added to the logits of tokens."""
+        return tuple((int(token), bias) for token, bias in (self.logit_bias or {}).items() if is_token_id(token))
+
     def check(self, model: LoadedModel) -> None:
         """Raise BadRequest for what this model does not have."""
-        for token in self.logit_bias or ():
-            if int(token) >= model.n_vocab:
+        for token, _ in self.token_biases:
+            if token >= model.n_vocab:
                 message = f"logit_bias names token {token}, but this model has tokens 0 to {model.n_vocab - 1}."
                 raise BadRequest(message, param="logit_bias")
 
@@ -378,8 +396,8 @@ class GenerationBody(WholeNumbers):
             values |= {name: value for off in left_out for name, value in off.items()}
         if self.dry_sequence_breakers is not None:
             values["dry_sequence_breakers"] = tuple(self.dry_sequence_breakers)
-        if self.logit_bias:
-            values["logit_bias"] = tuple((int(token), bias) for token, bias in self.logit_bias.items())
+        if self.token_biases:
+            values["logit_bias"] = self.token_biases
         if top_logprobs is not None:
             values |= {"logprobs": True, "top_logprobs": top_logprobs}
         for i in range(self.n_choices):

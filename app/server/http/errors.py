@@ -29,6 +29,7 @@ logger = logging.getLogger("slipstream.server")
 INVALID = "invalid_request_error"
 SERVER = "server_error"
 _LONGEST_NAME = 200
+_LONGEST = 4_000  # characters of a message
 
 
 class ErrorAnswer(NamedTuple):
@@ -123,8 +124,11 @@ class ApiError(Exception):
 
     def __init__(self, answer: ErrorAnswer, message: str, param: str | None = None, retry_after: int = 1) -> None:
         """``retry_after`` is in seconds, for answers that may be better later."""
+        if len(message) > _LONGEST:  # it says back what a client sent
+            message = f"{message[:_LONGEST]}…"
         super().__init__(message)
-        self.answer, self.message, self.param, self.retry_after = answer, message, param, retry_after
+        self.answer, self.message, self.retry_after = answer, message, retry_after
+        self.param = param[:_LONGEST_NAME] if param is not None else None
         self.sizes: tuple[int, int] | None = None  # tokens of a prompt that is too long, and of the context
         self.details: dict[str, Any] | None = None  # by which Anthropic's clients know what to do
 

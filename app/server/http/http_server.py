@@ -30,6 +30,11 @@ MAX_HEAD = 1 << 20
 HEAD_SECONDS = 30.0
 # Seconds in which a client may close a websocket that was refused, before it is cut off.
 _PARTING_SECONDS = 1.0
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+# Between two looks at whether a client that sends no more has closed the connection.
+_RESET_SECONDS = 0.05
+# Requests of one connection that are read while another is answered.
+_MOST_WAITING = 8
 # A client that reads nothing of its answer for so long has gone.
 READ_SECONDS = 120.0
 MOST_CONNECTIONS = 4_096
@@ -69,6 +74,7 @@ class HttpProtocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
     _answering: RequestResponseCycle | None = None
+    _reset_timer: asyncio.TimerHandle | None = None
     began = 0.0  # on the loop's clock
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's
@@ -90,12 +96,38 @@ class HttpProtocol(HttpToolsProtocol):
         """The client is gone."""
         self._forget_timer()
         self._stop_waiting()
+        if self._reset_timer is not None:
+            self._reset_timer.cancel()
         super().connection_lost(exc)
         # uvicorn tells the last request that has come, which waits for this one where a client sends several at once.
-        # Of one that comes while another runs it stops reading: then leaving shows only where writing fails.
         if self._answering is not None and not self._answering.response_complete:
             self._answering.disconnected = True
             self._answering.message_event.set()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio's
+        """The client sends no more: it has left, or it waits for the answer to what it has sent.
+
+        An interim response tells these apart: a connection that was closed is reset by it. So a client that closes its
+        sending side behind a request is answered. Return whether the connection stays.
+        """
+        cycle = self._answering
+        if self.is_idle or cycle is not self.cycle or cycle.response_started or cycle.more_body:
+            return False
+        if cycle.scope["http_version"] == "1.0":  # knows no interim responses
+            return False
+        cycle.keep_alive = False
+        self.transport.write(_CONTINUE)
+        self._look_for_reset()
+        return True
+
+    def _look_for_reset(self) -> None:
+        if self.is_idle or self.transport.is_closing():
+            return
+        connection = self.transport.get_extra_info("socket")
+        if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.transport.abort()
+        else:
+            self._reset_timer = self.loop.call_later(_RESET_SECONDS, self._look_for_reset)
 
     def pause_writing(self) -> None:
         """The client reads more slowly than the answer comes; one that reads nothing is cut off in the end."""
@@ -191,6 +223,9 @@ class HttpProtocol(HttpToolsProtocol):
         self._offers_upgrade = self.parser.should_upgrade() and any(name == b"upgrade" for name, _ in self.headers)
         if not self._offers_upgrade:
             super().on_headers_complete()
+            # uvicorn stops reading at a request that has to wait. Then nobody would see that the client leaves.
+            if 0 < len(self.pipeline) <= _MOST_WAITING:
+                self.flow.resume_reading()
 
     def on_message_complete(self) -> None:
         """The body is over; that of a request with an offer has not begun."""

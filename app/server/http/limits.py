@@ -10,6 +10,7 @@ import contextlib
 import ipaddress
 import socket
 import time
+import zlib
 from collections.abc import Collection, Iterable, Mapping
 from secrets import token_hex
 
@@ -38,6 +39,9 @@ SLOWEST_BODY = 16 * 1024
 UPLOADS, MAX_UPLOAD = "/v1/files", 200 * 1024 * 1024
 FORMS = (UPLOADS, "/v1/audio/")
 OUR_OWN = "/slipstream/"
+PACKED = (b"gzip", b"x-gzip", b"deflate")
+_PACKINGS = "gzip, deflate"
+_ZLIB_OR_GZIP = zlib.MAX_WBITS | 32
 # The key of a scope by which a call of this server to itself is known. No request can bring it.
 INTERNAL = "slipstream.internal"
 # The last two are how containers of Docker and Podman name the machine that they run on.
@@ -232,11 +236,6 @@ class JsonOnly:
             others = [field for field in scope["headers"] if field[0] != b"content-type"]
             scope = {**scope, "headers": [*others, (b"content-type", b"application/json")]}
         is_post = scope["type"] == "http" and scope["method"] == "POST"
-        encoding = header(scope, b"content-encoding") if is_post else None
-        if encoding not in (None, b"", b"identity"):
-            named = f"The body has the encoding {encoding.decode('latin-1')[:40]!r}: send it as it is."
-            await send_error(scope, send, refuse(415, named))
-            return
         # The upload of files takes forms, which a page can post: OriginCheck has refused those of foreign pages.
         if not is_post or scope["path"].startswith(FORMS) or _is_json(header(scope, b"content-type") or b""):
             await self._app(scope, receive, send)
@@ -305,6 +304,50 @@ class BodyLimit:
             f"The body stopped for {self._patience:.0f} s, or came more slowly than {self._slowest:.0f} bytes per "
             "second: send all of it, and its right length."
         )
+
+
+class Unpacked:
+    """Unpack bodies in gzip or deflate. What they become is limited as the body of another request is."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with its body as it was before it was packed, or answer 415."""
+        encoding = (header(scope, b"content-encoding") or b"").strip().lower() if scope["type"] == "http" else b""
+        if encoding in (b"", b"identity"):
+            await self._app(scope, receive, send)
+            return
+        if encoding not in PACKED:
+            named = f"The body has the encoding {encoding.decode('latin-1')[:40]!r}: send it as it is, or in "
+            await send_error(scope, send, refuse(415, f"{named}{_PACKINGS}."), {"accept-encoding": _PACKINGS})
+            return
+        limit = MAX_UPLOAD if scope["path"] == UPLOADS else MAX_BODY
+        parser = zlib.decompressobj(_ZLIB_OR_GZIP)
+        n_read = 0
+
+        async def unpacking_receive() -> Message:
+            nonlocal n_read
+            message = await receive()
+            if message["type"] != "http.request":
+                return message
+            packed, is_over = message.get("body", b""), parser.eof
+            try:
+                # No more than may be there is ever unpacked: a few bytes can stand for gigabytes.
+                body = b"" if is_over else parser.decompress(packed, limit - n_read + 1)
+            except zlib.error:
+                raise HTTPException(400, f"The body is not in {encoding.decode()}, as its header says.") from None
+            if parser.unused_data or (is_over and packed):
+                raise HTTPException(400, f"The body in {encoding.decode()} goes on behind its end.")
+            n_read += len(body)
+            if n_read > limit:
+                raise HTTPException(413, _too_large(limit, "larger once it is unpacked"), {"connection": "close"})
+            if not message.get("more_body") and not parser.eof:
+                raise HTTPException(400, f"The body in {encoding.decode()} has no end.")
+            return {**message, "body": body}
+
+        fields = [field for field in scope["headers"] if field[0] not in (b"content-encoding", b"content-length")]
+        await self._app({**scope, "headers": fields}, unpacking_receive, send)
 
 
 def _too_large(limit: int, size: str) -> str:

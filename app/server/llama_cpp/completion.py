@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from pydantic import Field, field_validator, model_validator
 
 from app.server.calls.generation import ChoiceUpdate, tokens_of
-from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text
+from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text, is_token_id
 from app.server.chat.call import Call
 from app.server.chat.run import Choice, EngineRun, Reply, respond
 from app.server.http.body import HINT
@@ -23,9 +23,10 @@ from app.server.openai.timings import prompt_progress, timings, timings_so_far, 
 from app.server.replies.pieces import ContentText, Piece
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, Receipt, TokenLogprob
-from core.values.request import MAX_TOP_LOGPROBS
+from core.values.request import MAX_TOP_LOGPROBS, SamplingParams
 
 _NEVER = -100.0  # a logit bias that leaves a token no chance
+_LONGEST_BIASED, _MOST_BIASED = 200, 256  # characters of a text in logit_bias, and texts: words and names
 
 
 class LlamaBody(GenerationBody):
@@ -66,6 +67,17 @@ class LlamaBody(GenerationBody):
     def _bias_by_token(cls, value: Any) -> Any:
         return _bias_of([list(pair) for pair in value.items()] if isinstance(value, dict) else value)
 
+    @field_validator("logit_bias")
+    @classmethod
+    def _bias_is_usable(cls, bias: dict[str, float] | None) -> dict[str, float] | None:
+        """Take texts too: the bias is that of each of their tokens."""
+        if sum(not is_token_id(text) for text in bias or ()) > _MOST_BIASED:
+            raise ValueError(f"logit_bias takes at most {_MOST_BIASED} texts")
+        for text, value in (bias or {}).items():
+            if not (0 < len(text) <= _LONGEST_BIASED and -100.0 <= value <= 100.0):
+                raise ValueError(f"logit_bias gives tokens and short texts numbers from -100 to 100, not {value}")
+        return bias
+
     @field_validator("prompt")
     @classmethod
     def _is_prompt(cls, value: Any) -> Any:
@@ -102,8 +114,10 @@ def _bias_of(pairs: Any) -> Any:
     found: dict[str, float] = {}
     for pair in pairs:
         if not (isinstance(pair, list) and len(pair) == 2 and type(pair[0]) in (int, str) and _is_bias(pair[1])):
-            raise ValueError("logit_bias lists pairs of a token id and a number, or false for a token that never comes")
-        found[str(pair[0])] = _NEVER if pair[1] is False else float(pair[1])
+            raise ValueError(
+                "logit_bias lists pairs of a token id or a text and a number, or false for a token that never comes"
+            )
+        found[checked_text(str(pair[0]))] = _NEVER if pair[1] is False else float(pair[1])
     return found
 
 
@@ -168,6 +182,14 @@ class LlamaCall(Call[LlamaBody]):
         if len(ids) == len(prompt):
             return ids
         return await tokens_of(self.host.bridge, *prompt, add_special=True)
+
+    async def biased(self, sampling: SamplingParams) -> SamplingParams:
+        """Return the sampling with the biases of the tokens of texts."""
+        texts = {text: bias for text, bias in (self.body.logit_bias or {}).items() if not is_token_id(text)}
+        biases = dict(sampling.logit_bias)
+        for text, bias in texts.items():
+            biases |= dict.fromkeys(await tokens_of(self.host.bridge, text, parse_special=False), bias)
+        return replace(sampling, logit_bias=tuple(biases.items())) if texts else sampling
 
     def choice(self) -> LlamaChoice:
         """Return what keeps one text."""

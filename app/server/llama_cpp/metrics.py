@@ -39,16 +39,19 @@ class _Metrics(Collector):
         snapshots = [host.bridge.snapshot or Snapshot() for host in hosts]
         n_evaluated = totals.n_prompt - totals.n_cached
         yield from _counters(
-            ("llamacpp:prompt_tokens", "Number of prompt tokens processed.", n_evaluated),
+            ("llamacpp:prompt_tokens", "Number of prompt tokens processed.", n_evaluated + totals.n_embedded),
+            ("llamacpp:prompt_tokens_cached", "Number of prompt tokens found in the cache.", totals.n_cached),
             ("llamacpp:prompt_seconds", "Prompt process time in seconds.", totals.prompt_seconds),
             ("llamacpp:tokens_predicted", "Number of generation tokens processed.", totals.n_generated),
             ("llamacpp:tokens_predicted_seconds", "Predict process time in seconds.", totals.decode_seconds),
             ("llamacpp:spec_decode_num_draft_tokens", "Total draft tokens generated.", totals.n_drafted),
             ("llamacpp:spec_decode_num_accepted_tokens", "Total draft tokens accepted.", totals.n_accepted),
-            ("slipstream:prompt_tokens_cached", "Prompt tokens that were found in the cache.", totals.n_cached),
+            ("llamacpp:spec_decode_num_drafts", "Total drafts verified.", totals.n_drafts),
+            ("llamacpp:n_decode", "Number of steps of the engines for texts.", totals.n_steps),
         )
         prefill_rate = _rate(n_evaluated, totals.prompt_seconds)
         decode_rate = _rate(totals.n_generated, totals.decode_seconds)
+        busy = totals.n_shares / totals.n_steps if totals.n_steps else 0.0
         decoding, reading = sum(one.decode_rate for one in snapshots), sum(one.bytes_per_second for one in snapshots)
         n_used, n_cells = sum(one.n_cells_used for one in snapshots), sum(one.n_cells for one in snapshots)
         yield from _gauges(
@@ -56,6 +59,8 @@ class _Metrics(Collector):
             ("llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s.", decode_rate),
             ("llamacpp:requests_processing", "Number of requests processing.", n_active),
             ("llamacpp:requests_deferred", "Number of requests deferred.", n_queued),
+            ("llamacpp:n_tokens_max", "Tokens of the longest prompt with its reply.", totals.n_longest),
+            ("llamacpp:n_busy_slots_per_decode", "Average number of requests in a step.", busy),
             (
                 "slipstream:decode_tokens_per_second",
                 "Generated tokens per second in the last second of work.",

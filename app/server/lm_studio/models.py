@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -199,6 +200,7 @@ def _publisher(card: ModelCard) -> str:
     return card.path.relative_to(folder).parts[0] if is_downloaded else "local"
 
 
+_MOST_BEGUN = 100  # downloads that are remembered once they are off the list
 _QUANTISATION = re.compile(r"[\w.-]{1,100}")
 _STATUSES = {
     DownloadPhase.PAUSED: "paused",
@@ -227,6 +229,10 @@ async def download_model(body: LmStudioDownloadBody, http: HttpRequest) -> Respo
     if pull is None:
         return JSONResponse({"status": "already_downloaded"})
     await begin(library, pull)
+    begun: dict[str, Pull] = http.app.state.begun_pulls
+    begun[_job_id(pull)] = pull
+    for old in list(begun)[:-_MOST_BEGUN]:
+        del begun[old]
     state = await find_pull(library, pull)
     if state is None:
         raise refuse(400, f"The download of {pull.repo_id} was taken off the list: ask again.", param="model")
@@ -236,6 +242,9 @@ async def download_model(body: LmStudioDownloadBody, http: HttpRequest) -> Respo
 async def download_status(job_id: str, http: HttpRequest) -> Response:
     """Say how far a download is."""
     found = [one for one in await states(http.app.state.library) if _job_id(one.pull) == job_id]
+    pull = http.app.state.begun_pulls.get(job_id)
+    if not found and pull is not None:  # it was taken off the list: what is done, or was cancelled
+        return JSONResponse(await _off_the_list(pull, http.app.state.pool))
     if not found:
         raise refuse(
             404,
@@ -244,6 +253,17 @@ async def download_status(job_id: str, http: HttpRequest) -> Response:
             code="job_not_found",
         )
     return JSONResponse(_job(max(found, key=lambda one: one.number)))
+
+
+async def _off_the_list(pull: Pull, pool: ModelPool) -> dict[str, Any]:
+    try:
+        entry = await asyncio.to_thread(pool.find, f"{pull.repo_id}:{pull.wanted}")
+    except ModelNotFound:
+        error = {"type": "internal_error", "message": f"The download of {pull.repo_id} was taken off the list."}
+        return {"job_id": _job_id(pull), "status": "failed", "error": error}
+    n_bytes = entry.path.stat().st_size
+    done = {"job_id": _job_id(pull), "status": "completed", "total_size_bytes": n_bytes, "downloaded_bytes": n_bytes}
+    return done | {"completed_at": _time(datetime.fromtimestamp(entry.path.stat().st_mtime, UTC))}
 
 
 def _job_id(pull: Pull) -> str:

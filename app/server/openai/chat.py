@@ -86,7 +86,7 @@ class ChatReply(OpenAiReply):
     def opening(self) -> bytes:
         """Return the chunks that say who speaks."""
         who = {"delta": {"role": "assistant", "content": ""}}
-        return b"".join(self._chunk(index, who) for index in range(len(self._choices)))
+        return b"".join(self._chunk(index, who, **self._so_far(index)) for index in range(len(self._choices)))
 
     def chunk(self, update: ChoiceUpdate) -> bytes:
         """Return the chunks for what is new of a choice; clients that do not know ``progress`` see an empty delta."""
@@ -101,7 +101,7 @@ class ChatReply(OpenAiReply):
                 return b""
             if len(pieces) == 1 and type(pieces[0]) is ContentText:
                 # The common case is put together by hand: it runs for every token of every stream.
-                count = f',"timings":{json.dumps(so_far["timings"])}' if so_far else ""
+                count = f",{json.dumps(so_far)[1:-1]}" if so_far else ""
                 text = encode_text(pieces[0].text)
                 return f"{self._heads[update.index]}{text}}}{self._tail}{count}}}\n\n".encode()
         spans = update.spans or [[]] * len(pieces)
@@ -119,13 +119,13 @@ class ChatReply(OpenAiReply):
         if update.end is None:
             return chunks
         why, cost = self._choices[update.index].finish_reason, self._timings([update.end.receipt])
-        return chunks + self._chunk(update.index, {"delta": {}}, finish_reason=why, timings=cost)
+        return chunks + self._chunk(update.index, {"delta": {}}, finish_reason=why, **so_far | {"timings": cost})
 
     def _so_far(self, index: int) -> dict[str, Any]:
-        choice = self._choices[index]
+        found, choice = super()._so_far(index), self._choices[index]
         if not self._counts_tokens or choice.first_at is None:
-            return {}
-        return {"timings": timings_so_far(choice)}
+            return found
+        return found | {"timings": timings_so_far(choice)}
 
     def _delta(self, index: int, piece: Piece) -> dict[str, Any] | None:
         if isinstance(piece, ContentText):

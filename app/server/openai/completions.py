@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -106,16 +107,18 @@ class TextReply(OpenAiReply):
 
     def _said(self, update: ChoiceUpdate) -> bytes:
         index, found = update.index, update.prompt_logprobs + update.logprobs
+        so_far = self._so_far(index)
         if update.end is None and not found:
             # The common case is put together by hand: it runs for every token of every stream.
             text = encode_text(update.text)
-            return f"{self._heads[index]}{text}{self._tail}}}\n\n".encode() if update.text else b""
+            count = f",{json.dumps(so_far)[1:-1]}" if so_far else ""
+            return f"{self._heads[index]}{text}{self._tail}{count}}}\n\n".encode() if update.text else b""
         logprobs = None
         if self._has_logprobs and found:
             logprobs = text_logprobs(found, self._n_chars[index])
             self._n_chars[index] += sum(len(text) for text in logprobs["tokens"])
         content = {"text": update.text}
         if update.end is None:
-            return self._chunk(index, content, logprobs)
+            return self._chunk(index, content, logprobs, **so_far)
         why, cost = self._choices[index].finish_reason, self._timings([update.end.receipt])
-        return self._chunk(index, content, logprobs, finish_reason=why, timings=cost)
+        return self._chunk(index, content, logprobs, finish_reason=why, **so_far | {"timings": cost})

@@ -62,7 +62,7 @@ class EmbeddingsBody(VectorsBody):
 
 def inputs_of(value: Any, field: str) -> tuple[PromptInput, ...]:
     """Return the inputs that a field holds; raises ValueError."""
-    is_one = isinstance(value, str) or (isinstance(value, list) and value and all(map(_is_token, value)))
+    is_one = isinstance(value, str | dict) or (isinstance(value, list) and value and all(map(_is_token, value)))
     several = [value] if is_one else value
     if not isinstance(several, list) or not several:
         raise ValueError(f"{field} must be a text, token ids, or a list of these, none of them empty")
@@ -71,7 +71,18 @@ def inputs_of(value: Any, field: str) -> tuple[PromptInput, ...]:
     return tuple(_input_of(one, field) for one in several)
 
 
+def _text_in(value: dict[str, Any]) -> Any:
+    """Return the text of an object: Jina's (``text``), llama-server's (``prompt_string``), or parts of a message."""
+    parts = value.get("content")
+    if isinstance(parts, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in parts):
+        texts = [part.get("text") for part in parts]
+        return "".join(texts) if all(isinstance(text, str) for text in texts) else None
+    return value.get("text", value.get("prompt_string"))
+
+
 def _input_of(value: Any, field: str) -> PromptInput:
+    if isinstance(value, dict):
+        value = _text_in(value)
     if isinstance(value, str) and value:
         try:
             value.encode()

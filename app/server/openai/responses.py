@@ -67,7 +67,7 @@ async def earlier_items(store: ResponseStore, response_id: str | None) -> list[I
         gone = response_id if not chain else chain[0].previous
         raise refuse(
             400,
-            f"There is no stored response {gone!r}: send the whole conversation as input.",
+            f"There is no stored response {str(gone)[:80]!r}: send the whole conversation as input.",
             param="previous_response_id",
             code="previous_response_not_found",
         )

@@ -213,7 +213,7 @@ class OpenAiReply(Reply):
             **marks(run.model, body.wanted_speed, body.service_tier),
         }
         self._n_prompts = len(run.choices) // body.n_choices
-        self._includes_usage = body.includes_usage
+        self._includes_usage, self._counts_usage = body.includes_usage, body.counts_usage
         # Most chunks are put together by hand: that runs for every token of every stream.
         self._head = "data: " + json.dumps(self._repeated, separators=(",", ":"))[:-1]
         self._tail = ',"logprobs":null,"finish_reason":null}]'
@@ -228,6 +228,15 @@ class OpenAiReply(Reply):
         if not self._includes_usage:
             return DONE
         return encode_event(self._repeated | {"choices": [], **self._cost()}) + DONE
+
+    def _so_far(self, index: int) -> dict[str, Any]:
+        """Return what each chunk of a choice says of it so far, where that is asked for."""
+        if not self._counts_usage:
+            return {}
+        choice = self._choices[index]
+        n_prompt = choice.started.n_prompt if choice.started is not None else 0
+        counts = {"prompt_tokens": n_prompt, "completion_tokens": choice.n_tokens}
+        return {"usage": {**counts, "total_tokens": n_prompt + choice.n_tokens}}
 
     def _progress(self, index: int, content: dict[str, Any], read: PromptRead | None) -> bytes:
         """Return a chunk with how much of the prompt was read; nothing where that is not new."""

@@ -238,6 +238,8 @@ class _ChunkReader:
     def __init__(self) -> None:
         self._called: int | None = None  # the number of the call that has begun
         self._is_cut = False
+        self._is_whole = False
+        self._n_chars = [0, 0]  # of thoughts, and of all
 
     def read(self, data: Json) -> ChoiceUpdate:
         """Return what is new in a chunk."""
@@ -245,17 +247,33 @@ class _ChunkReader:
         logprobs: list[TokenLogprob] = []
         for choice in _dicts(data.get("choices"))[:1]:
             self._is_cut = self._is_cut or choice.get("finish_reason") == "length"
+            self._is_whole = "message" in choice
             said = choice.get("delta") or choice.get("message") or {"content": choice.get("text")}
             pieces += _said(said)
             pieces += self._calls(_dicts(said.get("tool_calls")))
             logprobs += _logprobs(choice.get("logprobs"))
+        for piece in pieces:
+            n_chars = len(piece.text) if isinstance(piece, ReasoningText | ContentText | CallArguments) else 0
+            self._n_chars[0] += n_chars * isinstance(piece, ReasoningText)
+            self._n_chars[1] += n_chars
         return ChoiceUpdate(0, n_tokens=1 if pieces else 0, logprobs=logprobs, pieces=pieces)
 
     def end(self, request: RemoteRequest) -> ChoiceUpdate:
         """Return the end: the answer is complete."""
         pieces = [CallEnded()] if self._called is not None and not self._is_cut else []
         reason = FinishReason.LENGTH if self._is_cut else FinishReason.STOP
-        return ChoiceUpdate(0, end=Ended(request.id, reason, receipt=request.receipt), pieces=pieces)
+        end = Ended(request.id, reason, receipt=request.receipt)
+        return ChoiceUpdate(0, end=end, pieces=pieces, n_reasoning=self._n_reasoning(request))
+
+    def _n_reasoning(self, request: RemoteRequest) -> int | None:
+        """Return the tokens of thoughts; None where they came one by one, and were counted so.
+
+        Many remotes do not count them, or say 0. Then those of a whole answer have their share of its text.
+        """
+        n_thoughts, n_all = self._n_chars
+        if request.n_reasoning or not self._is_whole:
+            return request.n_reasoning or None
+        return round(request.n_tokens * n_thoughts / n_all) if n_all else 0
 
     def _calls(self, deltas: list[Json]) -> Iterator[Piece]:
         for number, delta in enumerate(deltas):

@@ -44,6 +44,7 @@ class RemoteRequest:
     n_prompt: int = 0
     n_cached: int = 0
     n_tokens: int = 0
+    n_reasoning: int = 0  # of these tokens, where the remote says it
     ended_by: ApiError | None = None
     work: asyncio.Future[Any] | None = None
 
@@ -90,6 +91,9 @@ class RemoteRequest:
         details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
         if isinstance(details, dict):
             self.n_cached = max(_first(details, ("cached_tokens",)), self.n_cached)
+        details = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
+        if isinstance(details, dict):
+            self.n_reasoning = max(_first(details, ("reasoning_tokens",)), self.n_reasoning)
 
     @property
     def receipt(self) -> Receipt:

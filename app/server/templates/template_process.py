@@ -286,8 +286,8 @@ def _to_object(arguments: Any) -> Any:
         return arguments
     try:
         value = json.loads(arguments or "{}")
-    except ValueError:
-        value = None  # a call that was cut: many templates would fail
+    except (ValueError, RecursionError):
+        value = None  # a call that was cut, or is nested too deep: many templates would fail
     return ParsedArguments(value if isinstance(value, dict) else {}, arguments or "{}")
 
 

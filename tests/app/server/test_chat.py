@@ -93,6 +93,19 @@ def test_a_stream_gives_the_same_text_as_the_whole_answer(server):
     assert not any("usage" in chunk.model_fields_set for chunk in chunks[:-1])
 
 
+@pytest.mark.parametrize("more", [{}, {"logprobs": True}, {"extra_body": {"timings_per_token": True}}])
+def test_each_chunk_has_the_usage_so_far_where_that_is_asked_for_as_at_vllm(server, more):
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    chunks = list(server.chat(stream=True, stream_options=options, **more))
+    counts = [chunk.usage.completion_tokens for chunk in chunks]
+    assert counts == sorted(counts)
+    assert counts[-2:] == [24, 24]
+    (n_prompt,) = {chunk.usage.prompt_tokens for chunk in chunks}
+    assert {chunk.usage.total_tokens - chunk.usage.completion_tokens for chunk in chunks} == {n_prompt}
+    alone = server.chat(stream=True, stream_options={"continuous_usage_stats": True}, **more)
+    assert not any("usage" in chunk.model_fields_set for chunk in alone)
+
+
 @pytest.mark.parametrize("more", [{}, {"logprobs": True}])
 def test_each_chunk_says_how_many_tokens_have_come_where_that_is_asked_for(server, more):
     chunks = list(server.chat(stream=True, extra_body={"timings_per_token": True}, **more))

@@ -24,6 +24,10 @@ def test_a_prompt_is_continued_whole_and_as_a_stream(server):
     assert "".join(chunk.choices[0].text for chunk in [*chunks, last]) == choice.text
     assert (last.choices[0].finish_reason, last.timings["decode_tokens"]) == ("length", 12)
     assert usage.usage.completion_tokens == 12
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    counted = [chunk.usage for chunk in complete(server, stream=True, stream_options=options)]
+    assert counted[-1].completion_tokens == counted[-2].completion_tokens == 12
+    assert {one.prompt_tokens for one in counted} == {usage.usage.prompt_tokens}
 
 
 def test_a_prompt_can_be_token_ids_and_the_reply_empty_or_of_sixteen_tokens(server):

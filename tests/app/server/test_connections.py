@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import json
 import re
 import socket
@@ -139,16 +140,53 @@ def n_cancelled(server: RunningServer) -> float:
     return float(ended[1]) if ended else 0.0
 
 
-def test_who_leaves_with_several_requests_at_once_ends_the_one_that_is_answered(server: RunningServer) -> None:
-    body = json.dumps({"prompt": "Once", "n_predict": 900, "ignore_eos": True, "stream": True}).encode()
+def a_completion(server: RunningServer, **fields) -> bytes:
+    body = json.dumps({"prompt": "Once", "ignore_eos": True, **fields}).encode()
     head = b"POST /completion HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n"
-    request = head % (server.process.api_key.encode(), len(body)) + body
+    return head % (server.process.api_key.encode(), len(body)) + body
+
+
+def test_who_leaves_with_several_requests_at_once_ends_the_one_that_is_answered(server: RunningServer) -> None:
+    request = a_completion(server, n_predict=900, stream=True)
     before = n_cancelled(server)
     with opened(server.url, 1, request + request) as (client,):
         assert client.recv(16).startswith(b"HTTP/1.1 200")
         server.wait_until(lambda state: state["active"] == 1)
     server.wait_until(lambda state: state["active"] == 0)
     assert n_cancelled(server) == before + 1
+
+
+def test_who_leaves_while_another_request_waits_ends_the_one_that_is_answered(server: RunningServer) -> None:
+    before = n_cancelled(server)
+    with opened(server.url, 1, a_completion(server, n_predict=3_000)) as (client,):
+        server.wait_until(lambda state: state["active"] == 1)
+        client.sendall(a_completion(server, n_predict=1))
+        assert server.state["active"] == 1
+    server.wait_until(lambda state: state["active"] == 0)
+    assert n_cancelled(server) == before + 1
+
+
+@pytest.mark.parametrize("fields", [{}, {"stream": True}])
+def test_who_leaves_behind_a_request_without_a_word_ends_it(server: RunningServer, fields: dict) -> None:
+    before = n_cancelled(server)
+    with opened(server.url, 1, a_completion(server, n_predict=3_000, **fields)) as (client,):
+        client.shutdown(socket.SHUT_WR)
+        server.wait_until(lambda state: state["active"] == 1)
+    server.wait_until(lambda state: state["active"] == 0)
+    assert n_cancelled(server) == before + 1
+
+
+@pytest.mark.parametrize("fields", [{}, {"stream": True}])
+def test_who_sends_no_more_behind_a_request_is_answered(server: RunningServer, fields: dict) -> None:
+    with opened(server.url, 1, a_completion(server, n_predict=40, **fields)) as (connection,):
+        connection.shutdown(socket.SHUT_WR)
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        said = answer.read().decode()
+        assert connection.recv(1) == b"", "nothing more can come"
+    assert (answer.status, answer.will_close) == (200, True)
+    last = said.rpartition("data: ")[2]
+    assert json.loads(last)["tokens_predicted"] == 40
 
 
 def test_one_who_never_reads_the_answer_is_cut_off(small: str, ended: threading.Event) -> None:

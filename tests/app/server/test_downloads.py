@@ -102,6 +102,20 @@ def test_a_download_is_followed_until_the_model_comes_and_goes(downloading):
     assert "fox-Q8_0" not in [one["id"] for one in server.http.get("/models").json()["data"]]
 
 
+def test_a_job_that_is_off_the_list_is_still_told_of(downloading):
+    fox, slow = job(downloading, model=FOX), job(downloading, model="acme/slow-GGUF:Q8_0")
+    until(lambda: status(downloading, fox["job_id"])["status"] == "completed")
+    told = status(downloading, fox["job_id"])
+    assert downloading.http.post("/models/unload", json={"model": "acme/slow-GGUF:Q8_0"}).json() == {"success": True}
+    until(lambda: status(downloading, slow["job_id"])["status"] == "failed")
+    assert downloading.http.post("/slipstream/library/downloads/clear", json={}).status_code == 200
+    until(lambda: not downloading.http.get("/slipstream/library/downloads").json())
+    assert status(downloading, fox["job_id"]) == told
+    assert status(downloading, slow["job_id"])["status"] == "failed"
+    assert downloading.http.delete("/models", params={"model": "fox-Q8_0"}).json() == {"success": True}
+    assert status(downloading, fox["job_id"])["status"] == "failed", "it is gone"
+
+
 def test_a_pull_that_is_done_is_a_success_though_somebody_clears_the_list(downloading):
     is_over = threading.Event()
 

@@ -44,6 +44,17 @@ def test_openais_client_gets_vectors_of_length_one(name, request):
     np.testing.assert_allclose(vectors(server, tokens[0]), found[:1], atol=1e-5)
 
 
+def test_a_text_may_come_in_an_object_as_jina_and_llama_server_take_it(encoder):
+    parts = [{"type": "text", "text": TEXTS[0][:7]}, {"type": "text", "text": TEXTS[0][7:]}]
+    plain = vectors(encoder, TEXTS[0])
+    for one in ({"text": TEXTS[0]}, {"prompt_string": TEXTS[0]}, {"content": parts}):
+        answer = encoder.http.post("/v1/embeddings", json={"input": [one, TEXTS[1]]}).json()
+        np.testing.assert_allclose(answer["data"][0]["embedding"], plain[0], atol=1e-5)
+    for bad in ({}, {"text": None}, {"content": "a"}, {"content": [{"type": "image_url"}]}, {"content": []}):
+        answer = encoder.http.post("/v1/embeddings", json={"input": bad})
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "input"), bad
+
+
 def test_fewer_dimensions_are_the_first_ones_at_length_one_and_tokens_are_counted(encoder):
     found, cut = vectors(encoder), vectors(encoder, dimensions=8)
     expected = found[:, :8] / np.linalg.norm(found[:, :8], axis=1, keepdims=True)

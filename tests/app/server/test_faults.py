@@ -8,15 +8,22 @@ import http.client
 import json
 import shutil
 import socket
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import openai
+import psutil
 import pytest
+from pydantic import ValidationError
 
 from app.environment.paths import models_folder
+from app.server.anthropic.message_body import MessageBody
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.http.limits import MAX_BODY
+from app.server.lm_studio.chat import LmStudioChatBody
+from app.server.openai.response_body import ResponseBody
 from models.catalog.catalog import STARTER_FOLDER
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
@@ -190,9 +197,41 @@ def test_another_method_a_doubled_prefix_and_another_type_are_put_right(server):
     message = server.http.post("/v1/v1/chat/completions", json={}).json()["error"]["message"]
     assert "Is /v1/chat/completions meant? The base URL ends with /v1." in message
     assert post(server, b"{}", Content_Type="text/plain", Sec_Fetch_Site="same-origin").status_code == 415
-    packed = post(server, gzip.compress(b"{}"), Content_Encoding="gzip")
-    assert (packed.status_code, "send it as it is" in packed.text) == (415, True)
-    assert packed.headers["x-request-id"].startswith("req_")
+
+
+def test_a_body_in_gzip_or_deflate_is_unpacked(server):
+    body = json.dumps({"messages": USER, "max_tokens": 3}).encode()
+    plain = post(server, body).json()["usage"]["prompt_tokens"]
+    for packed, name in ((gzip.compress(body), "gzip"), (zlib.compress(body), "deflate"), (body, "identity")):
+        answer = post(server, packed, Content_Encoding=name)
+        assert (answer.status_code, answer.json()["usage"]["prompt_tokens"]) == (200, plain), name
+    chunked = server.http.post(
+        "/v1/chat/completions",
+        content=(bytes([byte]) for byte in gzip.compress(body)),
+        headers={"content-encoding": "gzip", "content-type": "application/json"},
+    )
+    assert chunked.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/api/chat"])
+def test_a_packed_body_that_is_none_or_too_large_is_refused(server, path):
+    def sent(body: bytes, name: str):
+        return server.http.post(path, content=body, headers={"content-encoding": name})
+
+    assert sent(b"{}", "gzip").status_code == 400
+    assert sent(gzip.compress(b"{}") * 2, "gzip").status_code == 400
+    assert sent(gzip.compress(b"{}" * 1_000)[:-9], "gzip").status_code == 400
+    foreign = sent(b"(\xb5/\xfd", "zstd")
+    assert (foreign.status_code, foreign.headers["accept-encoding"]) == (415, "gzip, deflate")
+    assert "'zstd': send it as it is, or in gzip, deflate." in foreign.text
+    assert foreign.headers["request-id" if path == "/v1/messages" else "x-request-id"].startswith("req_")
+    before = psutil.Process(server.process.pid).memory_info().rss
+    packer = zlib.compressobj(9, wbits=31)
+    bomb = b"".join(packer.compress(bytes(1 << 24)) for _ in range(64)) + packer.flush()
+    assert len(bomb) < 2_000_000
+    huge = sent(bomb, "gzip")  # a gigabyte
+    assert (huge.status_code, "unpacked" in huge.text) == (413, True)
+    assert psutil.Process(server.process.pid).memory_info().rss - before < 500_000_000
 
 
 def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
@@ -201,6 +240,49 @@ def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
     message = answer.json()["error"]["message"]
     assert len(message) < 1_000
     assert "ember-q8_0" in message
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "words"),
+    [
+        ("/v1/responses", {"input": "Hi", "previous_response_id": "x" * 1_000_000}, "There is no stored response"),
+        ("/v1/responses", {"input": "Hi", "tools": [{"type": "x" * 1_000_000}]}, "Tools of the type"),
+        ("/v1/chat/completions", {"messages": USER, "x" * 1_000_000: 1}, "xxx"),
+        ("/v1/chat/completions", {"messages": USER, "samplers": "k" * 1_000_000}, "samplers names 64 or fewer"),
+        ("/completion", {"prompt": "Hi", "samplers": ["top_k"] * 1_000_000}, "samplers names 64 or fewer"),
+    ],
+)
+def test_a_value_that_is_endless_is_refused_in_a_few_words(server, path, fields, words):
+    answer = server.http.post(path, json=fields)
+    assert (answer.status_code, len(answer.content) < 10_000) == (400, True), len(answer.content)
+    assert words in answer.json()["error"]["message"]
+
+
+def test_arguments_that_are_nested_too_deep_are_read_as_none(server):
+    function = {"name": "f", "arguments": "[" * 1_500 + "]" * 1_500}
+    said = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": function}]}
+    result = {"role": "tool", "tool_call_id": "a", "content": "1"}
+    answer = server.http.post("/apply-template", json={"messages": [*USER, said, result]})
+    assert answer.status_code == 200, answer.text
+    assert "[[[[[" in answer.json()["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (ChatCompletionBody, {"messages": [{"role": "user", "content": [1] * 9_000}]}),
+        (ChatCompletionBody, {"messages": [{"role": "assistant", "tool_calls": ["x"] * 9_000}]}),
+        (ChatCompletionBody, {"messages": USER, "stop": [{}] * 9_000}),
+        (ChatCompletionBody, {"messages": USER, "logit_bias": {str(n): "x" for n in range(9_000)}}),
+        (ResponseBody, {"input": [1] * 9_000}),
+        (MessageBody, {"messages": [{"role": "user", "content": [1] * 9_000}], "max_tokens": 1}),
+        (LmStudioChatBody, {"model": "m", "input": [1] * 9_000}),
+    ],
+)
+def test_a_list_of_wrong_values_is_left_at_the_first(kind, fields):
+    with pytest.raises(ValidationError) as found:
+        kind.model_validate(fields)
+    assert found.value.error_count() <= 10
 
 
 def sent_raw(server, *parts: bytes) -> tuple[int, dict]:

@@ -44,6 +44,16 @@ def test_a_completion_has_the_text_of_openais_and_llama_servers_fields(server, s
     assert complete(server, stop=[""]).json()["content"] == story["content"], "an empty stop string says nothing"
 
 
+def test_a_text_in_logit_bias_stands_for_its_tokens(server, story):
+    word = next(word for word in story["content"].split() if word.isalpha())
+    biased = complete(server, logit_bias=[[f" {word}", False]]).json()
+    assert f" {word}" in story["content"]
+    assert f" {word}" not in biased["content"]
+    ids = tokenize(server, content=f" {word}")
+    assert sorted(biased["generation_settings"]["logit_bias"]) == sorted([one, -100.0] for one in ids)
+    assert complete(server, logit_bias={f" {word}": -100}).json()["content"] == biased["content"]
+
+
 def test_several_texts_are_a_list_and_a_prompt_mixes_tokens_and_texts(server):
     answers = complete(server, prompt=["One", "Two"], n_cmpl=2, n_predict=3).json()
     assert [answer["index"] for answer in answers] == [0, 1, 2, 3]
@@ -142,7 +152,9 @@ def test_a_text_ends_at_a_line_with_less_indentation_or_when_its_time_is_over(se
         ({"adaptive_target": 0.5}, "adaptive_target"),
         ({"grammar_triggers": []}, "grammar_triggers"),
         ({"dynatemp_range": 0.5}, "dynatemp_range"),
-        ({"logit_bias": [["a", 1]]}, "logit_bias"),
+        ({"logit_bias": [["a", 101]]}, "logit_bias"),
+        ({"logit_bias": [["a" * 201, 1]]}, "logit_bias"),
+        ({"logit_bias": [[f"word {n}", 1] for n in range(257)]}, "logit_bias"),
         ({"grammar": "root ::= ("}, "grammar"),
     ],
 )
@@ -429,11 +441,35 @@ def test_metrics_add_up(own_server):
     assert grown("llamacpp:tokens_predicted_total") == 8
     n_evaluated = answer["tokens_evaluated"] - answer["timings"]["cache_n"]
     assert grown("llamacpp:prompt_tokens_total") == n_evaluated
+    assert grown("llamacpp:prompt_tokens_cached_total") == answer["timings"]["cache_n"]
+    assert after["llamacpp:n_tokens_max"] >= answer["tokens_evaluated"] + 8
     assert grown("slipstream:requests_ended_totallength") == 1
     assert grown("slipstream:time_to_first_token_seconds_count") == 1
     assert grown("slipstream:time_to_first_token_seconds_bucket+Inf") == 1
     assert after["llamacpp:requests_processing"] == 0
     assert after["slipstream:kv_cells"] > 0
+
+
+def test_metrics_count_steps_drafts_and_texts_that_became_vectors(paired):
+    before = _metrics(paired)
+    n_tokens = paired.http.post("/v1/embeddings", json={"input": "A fox and a bee."}).json()["usage"]["prompt_tokens"]
+    assert _metrics(paired)["llamacpp:prompt_tokens_total"] - before["llamacpp:prompt_tokens_total"] == n_tokens
+
+    n_tokens, n_drafted, n_accepted = 0, 0, 0
+    for number in range(20):
+        prompt = f"{number}. The fox ran. The fox ran. The fox ran. The"
+        answer = complete(paired, prompt=prompt, n_predict=64, ignore_eos=True, temperature=0).json()
+        n_tokens += 64
+        n_drafted += answer["timings"].get("draft_n", 0)
+        n_accepted += answer["timings"].get("draft_n_accepted", 0)
+        if n_drafted:
+            break
+    # A step gives the token of a text and those of its draft that are right. The last gauges come behind the reply.
+    until(lambda: _metrics(paired)["llamacpp:n_decode_total"] >= n_tokens - n_accepted)
+    after = _metrics(paired)
+    n_drafts = after["llamacpp:spec_decode_num_drafts_total"] - before["llamacpp:spec_decode_num_drafts_total"]
+    assert 1 <= n_drafts <= min(n_drafted, after["llamacpp:n_decode_total"])
+    assert 1 <= after["llamacpp:n_busy_slots_per_decode"] <= 2
 
 
 def test_a_model_that_waits_for_another_to_leave_is_not_listed_as_loaded(own_server):

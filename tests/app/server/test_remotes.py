@@ -311,6 +311,25 @@ def test_a_remote_that_fails_in_lm_studios_stream_is_one_error_and_one_end(front
     assert "odd" in json.loads(got[-2].partition("data: ")[2])["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("details", "n_reasoning"), [({}, 15), ({"completion_tokens_details": {"reasoning_tokens": 17}}, 17)]
+)
+def test_thoughts_of_a_remote_are_counted_in_lm_studios_answer(front, scripted, details, n_reasoning):
+    message = {"role": "assistant", "reasoning_content": "One and one. " * 3, "content": "Two, I think."}
+    usage = {"prompt_tokens": 5, "completion_tokens": 20, **details}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+    scripted.reply = json_reply("200 OK", json.dumps(whole).encode())
+    answer = front.http.post("/api/v1/chat", json={"model": "odd/m", "input": "1 + 1?"}).json()
+    assert [one["type"] for one in answer["output"]] == ["reasoning", "message"]
+    assert (answer["stats"]["total_output_tokens"], answer["stats"]["reasoning_output_tokens"]) == (20, n_reasoning)
+    deltas = [{"reasoning_content": "One "}, {"reasoning_content": "and one."}, {"content": "Two."}]
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    scripted.reply = HEAD + as_events([*chunks, {"choices": [], "usage": usage}]) + chunk(b"")
+    *_, last = events(front, "/api/v1/chat", {"model": "odd/m", "input": "1 + 1?"})
+    stats = json.loads(last.partition("data: ")[2])["result"]["stats"]
+    assert stats["reasoning_output_tokens"] == (17 if details else 2)
+
+
 PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": " So."}]}, {"type": "text", "text": "Well"}]
 CHUNKS = [
     {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None, "reasoning": "Hm."}}]},

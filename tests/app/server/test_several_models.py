@@ -75,6 +75,7 @@ def test_an_embedder_stays_beside_a_chat_model_and_aliases_answer(both: RunningS
     assert listed["tiny-bert"].loaded
     assert listed["tiny-bert"].capabilities == listed["decoder-for-vectors"].capabilities == ["embedding"]
     assert (listed["gpt-4o"].alias_of, listed["small"].alias_of) == (MODEL, SMALL)
+    assert (listed[MODEL].aliases, listed["tiny-bert"].aliases) == (["gpt-4o", "gpt-4.1"], [])
     assert both.chat(model="gpt-4.1", max_tokens=1).model == MODEL
     assert both.chat(model="small", max_tokens=1).model == SMALL
     props = both.http.get("/props", params={"model": SMALL}).json()
