@@ -7060,11 +7060,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Model</source>
-      <translation>Modell</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>Setting</source>
       <translation>Einstellung</translation>
     </message>
