@@ -57,12 +57,24 @@ def test_a_remote_is_added_listed_tested_and_removed(remotes, fake, home, tmp_pa
 def test_a_remote_that_does_not_answer_is_kept_and_said(remotes, fake):
     code, out, _ = remotes("add", "rack", fake.url, "--no-key")
     assert code == ExitCode.OK
-    assert "refuses its key: The API key is wrong." in out
+    assert "wants a key: The API key is wrong." in out
     assert remotes("test", "rack")[0] == ExitCode.UNREACHABLE
     fake.stop()
     code, _, err = remotes("test", "rack")
     assert code == ExitCode.UNREACHABLE
     assert f"The remote rack ({fake.url}/v1) does not answer" in err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("localhost:8080", "http://localhost:8080/v1"), ("192.168.1.20:8000/api", "http://192.168.1.20:8000/api"),
+        ("rack", "http://rack/v1"), ("rack.local/", "http://rack.local/v1"),
+        ("api.host.example/v1", "https://api.host.example/v1"), ("10.example.org", "https://10.example.org/v1"),
+    ],
+)  # fmt: skip
+def test_an_address_without_its_protocol_is_in_the_clear_only_nearby(tmp_path, typed, meant):
+    assert RemoteStore(tmp_path / "remotes.json").add("rack", typed).url == meant
 
 
 @pytest.mark.parametrize(

@@ -8035,8 +8035,18 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
-      <source>The remote {name} refuses its key ({status}: {words}). {how}</source>
-      <translation>Der entfernte Server {name} lehnt seinen Schlüssel ab ({status}: „{words}“). {how}</translation>
+      <source>The remote {name} {what} ({status}: {words}). {how}</source>
+      <translation>Der entfernte Server {name} {what} ({status}: „{words}“). {how}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>refuses its key</source>
+      <translation>lehnt seinen Schlüssel ab</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>wants a key</source>
+      <translation>will einen Schlüssel</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
@@ -8050,8 +8060,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
-      <source>Give it another: add it again on the page Server.</source>
-      <translation>Gib ihm einen anderen: Füge ihn auf der Seite „Server“ neu hinzu.</translation>
+      <source>Add it again with the right one on the page Server.</source>
+      <translation>Füge ihn auf der Seite „Server“ mit dem richtigen neu hinzu.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/routes.py" />
@@ -8095,8 +8105,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/upstream.py" />
-      <source>The remote {name} refuses its key: {words}</source>
-      <translation>Der entfernte Server {name} lehnt seinen Schlüssel ab: „{words}“</translation>
+      <source>The remote {name} {what}: {words}</source>
+      <translation>Der entfernte Server {name} {what}: {words}</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/upstream.py" />

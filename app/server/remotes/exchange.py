@@ -189,14 +189,16 @@ class RemoteError(ApiError):
         )
         if is_locked:
             answer = ErrorAnswer(status, "authentication_error", "remote_key_refused")
+            what = Sentence("refuses its key") if remote.sends_key else Sentence("wants a key")
             message = Sentence(
-                "The remote {name} refuses its key ({status}: {words}). {how}",
+                "The remote {name} {what} ({status}: {words}). {how}",
                 name=remote.name,
+                what=what,
                 status=status,
                 words=error_text(body),
                 how=advice(
-                    f"Give it another with `{PROGRAM} remotes add {remote.name} {remote.url}`.",
-                    Sentence("Give it another: add it again on the page Server."),
+                    f"Add it again with the right one: `{PROGRAM} remotes add {remote.name} {remote.url}`.",
+                    Sentence("Add it again with the right one on the page Server."),
                 ),
             )
         super().__init__(answer, message)

@@ -22,6 +22,9 @@ from models.formatting.sentence import Sentence
 
 _SERVICE = "slipstream remotes"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
+# An address without its protocol, and those that are of this machine or its network.
+_BARE = re.compile(r"[\w.-]+(:\d+)?(/.*)?", re.ASCII)
+_NEAR = re.compile(r"(localhost|127\.[\d.]+|10\.[\d.]+|192\.168\.[\d.]+|[\w-]+|[\w.-]+\.local)(:|/|$)", re.ASCII)
 _LONGEST_URL, _LONGEST_KEY, _LONGEST_MODEL, _MOST_MODELS = 2_000, 4_096, 300, 1_000
 
 
@@ -50,6 +53,11 @@ class Remote:
     def key_variable(self) -> str:
         """The environment variable that may hold the key: it goes before the keyring."""
         return "SLIPSTREAM_REMOTE_KEY_" + re.sub(r"\W", "_", self.name.upper().replace(".", "_"))
+
+    @property
+    def sends_key(self) -> bool:
+        """True where requests carry a key."""
+        return self.has_key or bool(os.environ.get(self.key_variable, "").strip())
 
 
 class RemoteModel(NamedTuple):
@@ -202,6 +210,9 @@ def _checked_name(name: str) -> str:
 
 def _checked_url(url: str) -> str:
     plain = url.strip().rstrip("/")
+    if _BARE.fullmatch(plain):
+        # A key must not leave the network in the clear.
+        plain = f"{'http' if _NEAR.match(plain) else 'https'}://{plain}"
     try:
         parts = urlsplit(plain)
         parts.port  # noqa: B018 - raises ValueError

@@ -156,7 +156,10 @@ class Upstream:
             raise unreachable(remote, error) from error
         if response.status_code in (401, 403):
             raise RemoteUnreachable(
-                "The remote {name} refuses its key: {words}", name=remote.name, words=error_text(body)
+                "The remote {name} {what}: {words}",
+                name=remote.name,
+                what=Sentence("refuses its key") if remote.sends_key else Sentence("wants a key"),
+                words=error_text(body),
             )
         if response.status_code != httpx.codes.OK:
             raise RemoteUnreachable(

@@ -450,6 +450,18 @@ def test_a_request_goes_on_with_the_remotes_key_and_without_the_clients(front, s
     assert not {"set-cookie", "server"} & set(answer.headers)
 
 
+def test_a_remote_that_was_given_no_key_is_said_to_want_one(front, scripted):
+    add(front, "open", scripted.url)
+    scripted.reply = json_reply("401 No", b'{"error": {"message": "no key"}}')
+    try:
+        answer = front.http.post("/v1/chat/completions", json=CHAT | {"model": "open/m"})
+    finally:
+        front.http.delete("/slipstream/remotes/open")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (401, "remote_key_refused")
+    assert "The remote open wants a key (401: no key). Add it again with the right one" in error["message"]
+
+
 BROKEN = b'data: {"choices": [{"index": 0, "delta": {"content": "a"}}]}\n\n'
 OVERLOADED = b'{"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}'
 
