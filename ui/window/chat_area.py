@@ -283,7 +283,7 @@ class ChatArea(QWidget):
                 Command(tr("Go to the other chat"), self._switch, ("F6",)),
                 Command(tr("Close the chat beside"), self.panes.close_beside, ("Ctrl+Shift+W",)),
                 Command(
-                    tr("Undo what was done to a chat or folder"),
+                    tr("Undo archiving or deleting a chat, or changing a folder"),
                     self.undo,
                     ("Ctrl+Z",),
                     words=tr("restore deleted archived removed"),
