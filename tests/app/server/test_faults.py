@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import http.client
 import json
+import os
 import shutil
 import socket
 import zlib
@@ -232,6 +233,15 @@ def test_a_packed_body_that_is_none_or_too_large_is_refused(server, path):
     huge = sent(bomb, "gzip")  # a gigabyte
     assert (huge.status_code, "unpacked" in huge.text) == (413, True)
     assert psutil.Process(server.process.pid).memory_info().rss - before < 500_000_000
+
+
+def test_who_still_sends_a_body_that_is_too_large_unpacked_sees_the_answer(server):
+    packer = zlib.compressobj(wbits=31)
+    packed = packer.compress(bytes(MAX_BODY + 1) + os.urandom(16_000_000)) + packer.flush()
+    lines = ("POST /v1/chat/completions HTTP/1.1", "Host: localhost", f"Content-Length: {len(packed)}")
+    head = "\r\n".join((*lines, "Content-Encoding: gzip", f"Authorization: Bearer {server.process.api_key}", "", ""))
+    status, error = sent_raw(server, head.encode() + packed)
+    assert (status, "unpacked" in error["message"]) == (413, True)
 
 
 def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
