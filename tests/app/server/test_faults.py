@@ -260,6 +260,7 @@ def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
         ("/v1/chat/completions", {"messages": USER, "x" * 1_000_000: 1}, "xxx"),
         ("/v1/chat/completions", {"messages": USER, "samplers": "k" * 1_000_000}, "samplers names 64 or fewer"),
         ("/completion", {"prompt": "Hi", "samplers": ["top_k"] * 1_000_000}, "samplers names 64 or fewer"),
+        ("/v1/embeddings", {f"a{n}": 1 for n in range(9_000)}, "The body has 9000 fields, and may have 1000"),
     ],
 )
 def test_a_value_that_is_endless_is_refused_in_a_few_words(server, path, fields, words):
@@ -283,13 +284,14 @@ def test_arguments_that_are_nested_too_deep_are_read_as_none(server):
         (ChatCompletionBody, {"messages": [{"role": "user", "content": [1] * 9_000}]}),
         (ChatCompletionBody, {"messages": [{"role": "assistant", "tool_calls": ["x"] * 9_000}]}),
         (ChatCompletionBody, {"messages": USER, "stop": [{}] * 9_000}),
+        (ChatCompletionBody, {"messages": USER, **{f"a{n}": 1 for n in range(9_000)}}),
         (ChatCompletionBody, {"messages": USER, "logit_bias": {str(n): "x" for n in range(9_000)}}),
         (ResponseBody, {"input": [1] * 9_000}),
         (MessageBody, {"messages": [{"role": "user", "content": [1] * 9_000}], "max_tokens": 1}),
         (LmStudioChatBody, {"model": "m", "input": [1] * 9_000}),
     ],
 )
-def test_a_list_of_wrong_values_is_left_at_the_first(kind, fields):
+def test_what_holds_many_wrong_values_is_left_at_the_first(kind, fields):
     with pytest.raises(ValidationError) as found:
         kind.model_validate(fields)
     assert found.value.error_count() <= 10
