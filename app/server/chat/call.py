@@ -24,7 +24,7 @@ from app.server.chat.run import Choice, EngineRun
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.model_settings import ModelSettings
-from core.values.request import ReplySpeed, Request, SamplingParams
+from core.values.request import ReplySpeed, Request
 
 _Body = TypeVar("_Body", bound=GenerationBody)
 
@@ -51,9 +51,9 @@ class Call(ABC, Generic[_Body]):
     async def prompts(self, model: LoadedModel) -> Sequence[str | tuple[int, ...]]:
         """Return the prompts, text or token ids; raises BadRequest for what this model does not have."""
 
-    async def biased(self, sampling: SamplingParams) -> SamplingParams:
-        """Return the sampling of a choice with what only the loaded model can say of it."""
-        return sampling
+    async def biases(self) -> dict[int, float]:
+        """Return what is added to the logits of tokens that only the loaded model can name."""
+        return {}
 
     def completed(self, request: Request) -> Request:
         """Return the request for one of the prompts with what is of this kind of call. Raises BadRequest."""
@@ -102,7 +102,8 @@ class Call(ABC, Generic[_Body]):
             model, by_draft = answering(self.host, speed), speed is ReplySpeed.SPARK
             body.check(model)
             prompts = await self.prompts(model)
-            params = [await self.biased(one) for one in params]
+            if biases := await self.biases():
+                params = [replace(one, logit_bias=tuple((dict(one.logit_bias) | biases).items())) for one in params]
             requests: list[Request] = []
             for prompt in prompts:
                 request = self.completed(

@@ -15,13 +15,14 @@ from pydantic import (
     WrapValidator,
     model_validator,
 )
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 from starlette.requests import HTTPConnection
 
 from app.server.http.errors import ApiError, from_validation, refuse, renamed
 from models.formatting.json_values import plain
 
 _MOST_DIGITS = 6
+_MOST_FIELDS = 1_000
 LISTED, MOST_LISTED = 20, 100  # where a query does not say how many, and at most
 
 
@@ -40,6 +41,14 @@ class Body(BaseModel):
     """Refuses unknown fields and does not turn text into numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, value: Any) -> Any:
+        """Each field that is not known would be an error of its own."""
+        if isinstance(value, dict) and len(value) > _MOST_FIELDS:
+            raise PydanticCustomError("too_many_fields", "", {"n": len(value), "most": _MOST_FIELDS})
+        return value
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

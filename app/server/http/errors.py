@@ -282,6 +282,7 @@ def from_exception(error: Exception) -> ApiError:
 
 _RULES: Mapping[str, tuple[str, str]] = {
     "missing": ("missing_required_parameter", "Missing required field: {field}."),
+    "too_many_fields": ("invalid_value", "{field} has {n} fields, and may have {most}."),
     "extra_forbidden": ("unknown_parameter", "The field {field} is not known or not supported here: leave it out."),
     "greater_than_equal": ("integer_below_min_value", "{field} must be {ge} or more, not {input}."),
     "less_than_equal": ("integer_above_max_value", "{field} must be {le} or less, not {input}."),

@@ -31,8 +31,9 @@ HEAD_SECONDS = 30.0
 # Seconds in which a client may close a websocket that was refused, before it is cut off.
 _PARTING_SECONDS = 1.0
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# Between two looks at whether a client that sends no more has closed the connection.
-_RESET_SECONDS = 0.05
+# Between two looks at whether a client that sends no more has closed the connection, and between two interim responses:
+# a relay, whose own client has left, sees that by the second one.
+_RESET_SECONDS, _CONTINUE_SECONDS = 0.05, 1.0
 # Requests of one connection that are read while another is answered.
 _MOST_WAITING = 8
 # A client that reads nothing of its answer for so long has gone.
@@ -75,6 +76,7 @@ class HttpProtocol(HttpToolsProtocol):
     _read_timer: asyncio.TimerHandle | None = None
     _answering: RequestResponseCycle | None = None
     _reset_timer: asyncio.TimerHandle | None = None
+    _continues_at = 0.0  # when the next interim response is due, on the loop's clock
     began = 0.0  # on the loop's clock
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's
@@ -107,7 +109,7 @@ class HttpProtocol(HttpToolsProtocol):
     def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio's
         """The client sends no more: it has left, or it waits for the answer to what it has sent.
 
-        An interim response tells these apart: a connection that was closed is reset by it. So a client that closes its
+        Interim responses tell these apart: a connection that was closed is reset by one. So a client that closes its
         sending side behind a request is answered. Return whether the connection stays.
         """
         cycle = self._answering
@@ -116,7 +118,6 @@ class HttpProtocol(HttpToolsProtocol):
         if cycle.scope["http_version"] == "1.0":  # knows no interim responses
             return False
         cycle.keep_alive = False
-        self.transport.write(_CONTINUE)
         self._look_for_reset()
         return True
 
@@ -126,8 +127,12 @@ class HttpProtocol(HttpToolsProtocol):
         connection = self.transport.get_extra_info("socket")
         if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.transport.abort()
-        else:
-            self._reset_timer = self.loop.call_later(_RESET_SECONDS, self._look_for_reset)
+            return
+        now = self.loop.time()
+        if now >= self._continues_at and not self.cycle.response_started:
+            self.transport.write(_CONTINUE)
+            self._continues_at = now + _CONTINUE_SECONDS
+        self._reset_timer = self.loop.call_later(_RESET_SECONDS, self._look_for_reset)
 
     def pause_writing(self) -> None:
         """The client reads more slowly than the answer comes; one that reads nothing is cut off in the end."""

@@ -341,6 +341,8 @@ class Unpacked:
                 raise HTTPException(400, f"The body in {encoding.decode()} goes on behind its end.")
             n_read += len(body)
             if n_read > limit:
+                if message.get("more_body"):
+                    await _drain(receive, MAX_DRAINED, BODY_SECONDS)
                 raise HTTPException(413, _too_large(limit, "larger once it is unpacked"), {"connection": "close"})
             if not message.get("more_body") and not parser.eof:
                 raise HTTPException(400, f"The body in {encoding.decode()} has no end.")

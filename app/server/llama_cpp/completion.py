@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -23,7 +23,7 @@ from app.server.openai.timings import prompt_progress, timings, timings_so_far, 
 from app.server.replies.pieces import ContentText, Piece
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, Receipt, TokenLogprob
-from core.values.request import MAX_TOP_LOGPROBS, SamplingParams
+from core.values.request import MAX_TOP_LOGPROBS
 
 _NEVER = -100.0  # a logit bias that leaves a token no chance
 _LONGEST_BIASED, _MOST_BIASED = 200, 256  # characters of a text in logit_bias, and texts: words and names
@@ -183,13 +183,13 @@ class LlamaCall(Call[LlamaBody]):
             return ids
         return await tokens_of(self.host.bridge, *prompt, add_special=True)
 
-    async def biased(self, sampling: SamplingParams) -> SamplingParams:
-        """Return the sampling with the biases of the tokens of texts."""
-        texts = {text: bias for text, bias in (self.body.logit_bias or {}).items() if not is_token_id(text)}
-        biases = dict(sampling.logit_bias)
-        for text, bias in texts.items():
-            biases |= dict.fromkeys(await tokens_of(self.host.bridge, text, parse_special=False), bias)
-        return replace(sampling, logit_bias=tuple(biases.items())) if texts else sampling
+    async def biases(self) -> dict[int, float]:
+        """Return the biases of the tokens of texts."""
+        found: dict[int, float] = {}
+        for text, bias in (self.body.logit_bias or {}).items():
+            if not is_token_id(text):
+                found |= dict.fromkeys(await tokens_of(self.host.bridge, text, parse_special=False), bias)
+        return found
 
     def choice(self) -> LlamaChoice:
         """Return what keeps one text."""

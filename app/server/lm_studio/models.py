@@ -261,8 +261,8 @@ async def _off_the_list(pull: Pull, pool: ModelPool) -> dict[str, Any]:
     except ModelNotFound:
         error = {"type": "internal_error", "message": f"The download of {pull.repo_id} was taken off the list."}
         return {"job_id": _job_id(pull), "status": "failed", "error": error}
-    n_bytes = entry.path.stat().st_size
-    done = {"job_id": _job_id(pull), "status": "completed", "total_size_bytes": n_bytes, "downloaded_bytes": n_bytes}
+    sizes = {"total_size_bytes": entry.n_bytes, "downloaded_bytes": entry.n_bytes}
+    done = {"job_id": _job_id(pull), "status": "completed", **sizes}
     return done | {"completed_at": _time(datetime.fromtimestamp(entry.path.stat().st_mtime, UTC))}
 
 

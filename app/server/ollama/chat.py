@@ -202,7 +202,7 @@ class OllamaReply(Reply):
             self._n_begun += isinstance(piece, CallBegun)
             if isinstance(piece, CallEnded):
                 call = self._choice.calls[self._n_begun - 1]
-                with contextlib.suppress(ValueError):
+                with contextlib.suppress(ValueError, RecursionError):
                     arguments = json.loads(call.arguments or "{}")
                     function = {"index": len(self._calls), "name": call.name, "arguments": arguments}
                     self._calls.append({"id": call.id, "function": function})

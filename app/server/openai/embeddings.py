@@ -73,6 +73,8 @@ def inputs_of(value: Any, field: str) -> tuple[PromptInput, ...]:
 
 def _text_in(value: dict[str, Any]) -> Any:
     """Return the text of an object: Jina's (``text``), llama-server's (``prompt_string``), or parts of a message."""
+    if value.get("image") or value.get("multimodal_data"):
+        return None  # the vector of the text alone would not be what was asked for
     parts = value.get("content")
     if isinstance(parts, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in parts):
         texts = [part.get("text") for part in parts]

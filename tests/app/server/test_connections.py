@@ -49,7 +49,7 @@ def test_a_thousand_idle_and_half_sent_connections_starve_nobody(server: Running
 
 @pytest.fixture
 def ended() -> threading.Event:
-    """Set when the answer of /flood has ended."""
+    """Set when the answer of /flood or /silent has ended."""
     return threading.Event()
 
 
@@ -84,7 +84,13 @@ def small(monkeypatch: pytest.MonkeyPatch, ended: threading.Event) -> Iterator[s
         await asyncio.sleep(2 * HttpProtocol.head_seconds)
         return PlainTextResponse("late")
 
-    routes = [Route("/endless", endless), Route("/flood", flood), Route("/late", late)]
+    async def silent(request):
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        ended.set()
+        return PlainTextResponse("nobody hears it")
+
+    routes = [Route(f"/{answer.__name__}", answer) for answer in (endless, flood, late, silent)]
     application = Starlette(routes=[Route("/", lambda request: PlainTextResponse("yes")), *routes])
     ready = threading.Event()
     listening = listen("127.0.0.1", 0)
@@ -174,6 +180,14 @@ def test_who_leaves_behind_a_request_without_a_word_ends_it(server: RunningServe
         server.wait_until(lambda state: state["active"] == 1)
     server.wait_until(lambda state: state["active"] == 0)
     assert n_cancelled(server) == before + 1
+
+
+def test_who_leaves_after_an_interim_response_is_seen_by_the_next(small: str, ended: threading.Event) -> None:
+    """As behind a relay that passes on only that nothing more comes, and reads what nobody takes."""
+    with opened(small, 1, b"GET /silent HTTP/1.1\r\nHost: localhost\r\n\r\n") as (client,):
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert ended.wait(60)
 
 
 @pytest.mark.parametrize("fields", [{}, {"stream": True}])

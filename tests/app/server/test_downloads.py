@@ -12,10 +12,11 @@ import pytest
 
 from models.catalog.catalog import STARTER_FOLDER
 from tests.app.server.conftest import MODEL, RunningServer
+from tests.support.quantised import split_ember
 from tests.support.waiting import until
 from tools.stand_ins.hub_server import Fault, HubServer
 
-FOX = "acme/fox-GGUF:Q8_0"
+FOX, SLOW = "acme/fox-GGUF:Q8_0", "acme/slow-GGUF:Q8_0"
 
 
 class Events:
@@ -52,6 +53,7 @@ def downloading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
             patch.setenv(name, str(folder / name))
         ember = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
         hub.add("acme/fox-GGUF", {"fox-Q8_0.gguf": ember})
+        hub.add("acme/parts-GGUF", {path.name: path.read_bytes() for path in split_ember(folder)})
         hub.add("acme/slow-GGUF", {"slow-Q8_0.gguf": ember})
         hub.add("acme/medium-GGUF", {"medium-Q8_0.gguf": ember})
         hub.fault("slow-Q8_0.gguf", Fault(bytes_per_second=1e5))
@@ -103,17 +105,19 @@ def test_a_download_is_followed_until_the_model_comes_and_goes(downloading):
 
 
 def test_a_job_that_is_off_the_list_is_still_told_of(downloading):
-    fox, slow = job(downloading, model=FOX), job(downloading, model="acme/slow-GGUF:Q8_0")
-    until(lambda: status(downloading, fox["job_id"])["status"] == "completed")
-    told = status(downloading, fox["job_id"])
-    assert downloading.http.post("/models/unload", json={"model": "acme/slow-GGUF:Q8_0"}).json() == {"success": True}
+    wanted = {"fox-Q8_0": FOX, "ember-f16": "acme/parts-GGUF:F16"}
+    begun, slow = [job(downloading, model=name) for name in wanted.values()], job(downloading, model=SLOW)
+    until(lambda: all(status(downloading, one["job_id"])["status"] == "completed" for one in begun))
+    told = [status(downloading, one["job_id"]) for one in begun]
+    assert downloading.http.post("/models/unload", json={"model": SLOW}).json() == {"success": True}
     until(lambda: status(downloading, slow["job_id"])["status"] == "failed")
     assert downloading.http.post("/slipstream/library/downloads/clear", json={}).status_code == 200
     until(lambda: not downloading.http.get("/slipstream/library/downloads").json())
-    assert status(downloading, fox["job_id"]) == told
+    assert [status(downloading, one["job_id"]) for one in begun] == told
     assert status(downloading, slow["job_id"])["status"] == "failed"
-    assert downloading.http.delete("/models", params={"model": "fox-Q8_0"}).json() == {"success": True}
-    assert status(downloading, fox["job_id"])["status"] == "failed", "it is gone"
+    for name in wanted:
+        assert downloading.http.delete("/models", params={"model": name}).json() == {"success": True}
+    assert {status(downloading, one["job_id"])["status"] for one in begun} == {"failed"}, "they are gone"
 
 
 def test_a_pull_that_is_done_is_a_success_though_somebody_clears_the_list(downloading):
@@ -150,7 +154,7 @@ def test_a_pull_is_followed_though_the_library_dies(downloading):
 
 
 def test_a_download_of_the_router_can_be_cancelled(downloading):
-    server, slow = downloading, "acme/slow-GGUF:Q8_0"
+    server, slow = downloading, SLOW
     events = Events(server)
     assert server.http.post("/models", json={"model": slow}).json() == {"success": True}
     (done,) = events.until(lambda one: one["event"] == "download_progress")["data"]["progress"].values()

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import http.client
 import json
+import os
 import shutil
 import socket
 import zlib
@@ -234,6 +235,15 @@ def test_a_packed_body_that_is_none_or_too_large_is_refused(server, path):
     assert psutil.Process(server.process.pid).memory_info().rss - before < 500_000_000
 
 
+def test_who_still_sends_a_body_that_is_too_large_unpacked_sees_the_answer(server):
+    packer = zlib.compressobj(wbits=31)
+    packed = packer.compress(bytes(MAX_BODY + 1) + os.urandom(16_000_000)) + packer.flush()
+    lines = ("POST /v1/chat/completions HTTP/1.1", "Host: localhost", f"Content-Length: {len(packed)}")
+    head = "\r\n".join((*lines, "Content-Encoding: gzip", f"Authorization: Bearer {server.process.api_key}", "", ""))
+    status, error = sent_raw(server, head.encode() + packed)
+    assert (status, "unpacked" in error["message"]) == (413, True)
+
+
 def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
     answer = server.http.post("/slipstream/load", json={"model": "x" * 100_000})
     assert answer.status_code == 404
@@ -250,6 +260,7 @@ def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
         ("/v1/chat/completions", {"messages": USER, "x" * 1_000_000: 1}, "xxx"),
         ("/v1/chat/completions", {"messages": USER, "samplers": "k" * 1_000_000}, "samplers names 64 or fewer"),
         ("/completion", {"prompt": "Hi", "samplers": ["top_k"] * 1_000_000}, "samplers names 64 or fewer"),
+        ("/v1/embeddings", {f"a{n}": 1 for n in range(9_000)}, "The body has 9000 fields, and may have 1000"),
     ],
 )
 def test_a_value_that_is_endless_is_refused_in_a_few_words(server, path, fields, words):
@@ -273,13 +284,14 @@ def test_arguments_that_are_nested_too_deep_are_read_as_none(server):
         (ChatCompletionBody, {"messages": [{"role": "user", "content": [1] * 9_000}]}),
         (ChatCompletionBody, {"messages": [{"role": "assistant", "tool_calls": ["x"] * 9_000}]}),
         (ChatCompletionBody, {"messages": USER, "stop": [{}] * 9_000}),
+        (ChatCompletionBody, {"messages": USER, **{f"a{n}": 1 for n in range(9_000)}}),
         (ChatCompletionBody, {"messages": USER, "logit_bias": {str(n): "x" for n in range(9_000)}}),
         (ResponseBody, {"input": [1] * 9_000}),
         (MessageBody, {"messages": [{"role": "user", "content": [1] * 9_000}], "max_tokens": 1}),
         (LmStudioChatBody, {"model": "m", "input": [1] * 9_000}),
     ],
 )
-def test_a_list_of_wrong_values_is_left_at_the_first(kind, fields):
+def test_what_holds_many_wrong_values_is_left_at_the_first(kind, fields):
     with pytest.raises(ValidationError) as found:
         kind.model_validate(fields)
     assert found.value.error_count() <= 10

@@ -330,6 +330,18 @@ def test_thoughts_of_a_remote_are_counted_in_lm_studios_answer(front, scripted, 
     assert stats["reasoning_output_tokens"] == (17 if details else 2)
 
 
+@pytest.mark.parametrize("path", ["/v1/messages", "/api/chat"])
+def test_arguments_of_a_remotes_call_that_are_nested_too_deep_end_nothing(front, scripted, path):
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "[" * 1_500 + "]" * 1_500}}
+    message = {"role": "assistant", "content": "Well.", "tool_calls": [call]}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    scripted.reply = json_reply("200 OK", json.dumps(whole).encode())
+    body = {"model": "odd/m", "max_tokens": 20, "messages": [{"role": "user", "content": "Hi"}], "stream": False}
+    answer = front.http.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    assert "Well." in answer.text
+
+
 PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": " So."}]}, {"type": "text", "text": "Well"}]
 CHUNKS = [
     {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None, "reasoning": "Hm."}}]},
