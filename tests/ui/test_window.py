@@ -238,7 +238,7 @@ def test_a_word_that_is_being_composed_goes_with_a_message_sent_by_its_button(
 
 def test_formatted_text_alone_is_pasted_as_its_words(window: MainWindow) -> None:
     field, pasted = window.page.composer.field, QMimeData()
-    pasted.setData("text/html", b"<p>The <b>fox</b> &amp; the hen</p><p>sleep</p>")
+    pasted.setData("text/html", b"<p>The <b>fox</b> &amp; the hen</p><p><img src='x.png'>sleep</p>")
     assert field.canInsertFromMimeData(pasted)
     field.insertFromMimeData(pasted)
     assert field.toPlainText() == "The fox & the hen\nsleep"

@@ -6865,8 +6865,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
-      <source>Undo what was done to a chat or folder</source>
-      <translation>Letzte Änderung an Chats oder Ordnern rückgängig machen</translation>
+      <source>Undo archiving or deleting a chat, or changing a folder</source>
+      <translation>Archivieren oder Löschen eines Chats oder Ändern eines Ordners rückgängig machen</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />

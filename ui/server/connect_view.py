@@ -180,8 +180,9 @@ class ConnectView(Dressed, PageColumn):
 
     def _change(self, new_key: bool = False) -> None:
         now = self._endpoint.state
+        is_open = now.is_open or self._endpoint.is_awaited
         wanted = (self.switch.isChecked(), self.lan.isChecked(), self.port.value(), self._wanted_origins())
-        if new_key or wanted != (now.is_open, now.is_lan, now.port, now.origins):
+        if new_key or wanted != (is_open, now.is_lan, now.port, now.origins):
             self.problem.hide()
             is_open, is_lan, port, origins = wanted
             self._endpoint.change(is_open=is_open, is_lan=is_lan, port=port, origins=origins, new_key=new_key)

@@ -87,6 +87,10 @@ class Endpoint(QObject):
 
     def _tell(self, new_key: bool = False) -> None:
         wanted = self._wanted
+        if not (self._api.is_connected or self._api.no_hope or new_key):  # the next server begins with what is wanted
+            self.state = replace(wanted, is_open=False)
+            self.changed.emit(self.state)
+            return
         body = {"open": wanted.is_open, "lan": wanted.is_lan, "port": wanted.port, "origins": list(wanted.origins)}
         body["new_key"] = new_key
         self._error = {}

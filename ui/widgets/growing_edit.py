@@ -102,8 +102,9 @@ class GrowingEdit(QPlainTextEdit):
     def insertFromMimeData(self, source: QMimeData) -> None:
         """Paste text only, unless somebody takes the files."""
         if not self.take(source):
-            is_rich = source.hasHtml() and not source.hasText()  # some programs copy nothing else
-            self._insert(QTextDocumentFragment.fromHtml(source.html()).toPlainText() if is_rich else source.text())
+            rich = source.html() if source.hasHtml() and not source.hasText() else ""  # some programs copy nothing else
+            words = QTextDocumentFragment.fromHtml(rich).toPlainText().replace("\ufffc", "")  # which is a picture
+            self._insert(words or source.text())
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """Copy text as it was put in."""

@@ -17,7 +17,7 @@ from models.formatting.safe_text import one_line
 from models.library import requests as ask
 from models.library.values import ModelRow, SettingText, Trouble
 from ui.chat.attachments.file_reading import FileReading
-from ui.chat.attachments.shelf import Unread
+from ui.chat.attachments.shelf import Shelf, Unread
 from ui.chat.chat_page import ChatPage
 from ui.chat.chat_sessions import ChatSessions, OpenChat
 from ui.chat.exchange.exchange import Exchange
@@ -99,9 +99,8 @@ class ChatArea(QWidget):
         self.newcomer = Newcomer(link, watch, self.first.welcome, kept, self)
         self._sides = Sides(self.history, self.panes, self.tuning, appearance)
         self.toast = Toast(self.first.stack)  # above what is being written, however tall that is
-        self._undo: list[
-            Callable[[], object]
-        ] = []  # of what was done to chats and folders since the start, the last last
+        # Of what was done to chats and folders since the start, the last one last.
+        self._undo: list[Callable[[], object]] = []
         self._unread: list[Unread] = []  # files that were being read when the window was closed the last time
         fill(QHBoxLayout(self), self._sides, margins=0)
         self.setFocusProxy(self.panes)
@@ -177,12 +176,15 @@ class ChatArea(QWidget):
 
     def _on_read_aside(self, key: int, found: Attachment | str) -> None:
         """Hand what was read for a chat that was left to the pane that shows it by now, or keep it."""
-        shelves = (page.composer.shelf for page in self.panes.pages)
-        shelf = next((shelf for shelf in shelves if shelf.key == key), None)
-        if shelf is not None:
+        if (shelf := self._shelf_of(key)) is not None:
             shelf.take_read(found)
         else:
             self.desk.unsent.keep_read(key, found)
+
+    def _shelf_of(self, key: int) -> Shelf | None:
+        """Return the files of the pane that shows a chat."""
+        shelves = (page.composer.shelf for page in self.panes.pages)
+        return next((shelf for shelf in shelves if shelf.key == key), None)
 
     def _readings_elsewhere(self, here: ChatPage, key: int) -> list[FileReading]:
         others = (page for page in self.panes.pages if page is not here)
@@ -281,7 +283,7 @@ class ChatArea(QWidget):
                 Command(tr("Go to the other chat"), self._switch, ("F6",)),
                 Command(tr("Close the chat beside"), self.panes.close_beside, ("Ctrl+Shift+W",)),
                 Command(
-                    tr("Undo what was done to a chat or folder"),
+                    tr("Undo archiving or deleting a chat, or changing a folder"),
                     self.undo,
                     ("Ctrl+Z",),
                     words=tr("restore deleted archived removed"),
@@ -603,7 +605,8 @@ class ChatArea(QWidget):
 
     def _read_on(self) -> None:
         left, self._unread = self._unread, []
-        self.first.composer.shelf.read_again(left)
+        for one in left:  # where its chat is shown: a message waits for its files
+            (self._shelf_of(one[0]) or self.first.composer.shelf).read_again([one])
 
     def keep_drafts(self) -> None:
         """Write down what was written and not sent."""

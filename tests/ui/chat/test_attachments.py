@@ -344,6 +344,7 @@ def test_a_file_that_is_read_is_seen_in_the_pane_that_shows_its_chat(qtbot, watc
     window.resize(1400, 800)
     first = send(qtbot, window, "Hello").chat_id
     (tmp_path / "fox.txt").write_text("The fox is red.")
+    window.page.composer.set_text("Which colour?")
     window.page.composer.shelf.add([long_file(tmp_path), tmp_path / "fox.txt"])
     window.desk.new_chat()
     window.chats.open_beside(first)
@@ -390,6 +391,34 @@ def test_what_was_being_read_when_the_window_was_closed_is_read_at_the_next_star
     names = ["fox.txt", "Pasted text.txt"]
     qtbot.waitUntil(lambda: [one.name for one in again.page.composer.shelf.attachments] == names)
     assert not copy.parent.exists()
+    again.close()
+
+
+def test_a_message_waits_for_a_file_also_where_it_is_read_anew_at_the_next_start(
+    qtbot, qapp, watched: MainWindow, tmp_path: Path, api, lonely_api
+) -> None:
+    window = watched
+    first = send(qtbot, window, "Hello").chat_id
+    window.desk.new_chat()
+    window.chats.open_beside(first)
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == first)
+    composer = window.page.composer
+    composer.set_text("What does it say?")
+    assert composer.button.isEnabled()
+    composer.shelf.add([long_file(tmp_path)])
+    assert not composer.button.isEnabled()
+    window.close()
+    again = MainWindow(
+        api, Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "chats.db", tmp_path / "window.ini", lonely_api
+    )
+    qtbot.addWidget(again)
+    composer, seen = again.chats.panes.pages[1].composer, []
+    composer.shelf.changed.connect(
+        lambda: seen.append((composer.text, composer.shelf.is_reading, composer.button.isEnabled()))
+    )
+    qtbot.waitUntil(lambda: ("What does it say?", True, False) in seen)
+    qtbot.waitUntil(composer.button.isEnabled)
+    assert [one.name for one in composer.shelf.attachments] == ["animals.txt"]
     again.close()
 
 

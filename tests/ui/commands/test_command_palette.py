@@ -166,7 +166,7 @@ def test_a_chat_is_opened_beside_the_one_in_use(qtbot, window: MainWindow) -> No
     window.open_palette()
     assert card.hint.isHidden()  # for chats only
     qtbot.keyClicks(card.field, "north")
-    qtbot.waitUntil(lambda: len(rows(window)) == 1)
+    qtbot.waitUntil(lambda: rows(window)[:1] == [("Foxes of the north", "Chat")])
     assert card.hint.isVisible()
     qtbot.keyClick(card.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     qtbot.waitUntil(lambda: window.desk.current.chat.id == 2)

@@ -212,6 +212,12 @@ def test_a_port_that_is_to_open_is_not_called_off_while_the_server_starts(qtbot,
     qtbot.addWidget(starting)
     assert starting.switch.isChecked()
     assert starting.how.text() == "It opens when the server has started."
+    starting.switch.click()
+    assert starting.how.text() == "Off: only this window uses the models."
+    assert not served.endpoint.kept.is_on("endpoint", usually=True)
+    starting.switch.click()
+    assert starting.how.text() == "It opens when the server has started."
+    assert not starting.problem.isVisibleTo(starting)
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "This plugin does not support ")  # Qt asks a screen that has none

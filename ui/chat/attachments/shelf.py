@@ -168,6 +168,7 @@ class Shelf(Dressed, QWidget):
         reading.failed.connect(lambda problem: self._on_failed(chip, problem))
         self._start_next()
         self._show()
+        self.changed.emit()
 
     def take_read(self, found: Attachment | str) -> None:
         """Show a file of this chat that was read elsewhere, or say why it was not."""
