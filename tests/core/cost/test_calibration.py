@@ -88,8 +88,10 @@ def widths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_short_steps_are_measured_as_drafts_find_them_between_steps_of_one_row(widths: list[int]) -> None:
     with open_engine(n_ctx=512, speculation="off") as engine:
-        widths.clear()
-        calibrate(engine.context, 512)
+        for _ in range(20):  # beside other work the first steps may be long
+            widths.clear()
+            if calibrate(engine.context, 512).seconds[1] < 0.001:
+                break
     assert widths.count(4) >= 3
     assert not any(1 < before == width <= 8 for before, width in pairwise(widths))
 
