@@ -63,13 +63,13 @@ class ModelRun:
 
 def read_runs(folder: Path, machine: str) -> tuple[ModelRun, ...]:
     """Runs of this machine, oldest first; a file that is damaged, old, or of another machine, counts as empty."""
-    return _read(folder, machine, "runs")
+    return _read(folder, machine)[0]
 
 
 def add_runs(folder: Path, machine: str, runs: Sequence[ModelRun]) -> None:
     """Add runs to the file, but no outliers, and drop the oldest; raises OSError if the folder cannot be written."""
     with _adding:  # each engine of a server adds its own
-        kept, doubted = list(read_runs(folder, machine)), list(_read(folder, machine, "doubted"))
+        kept, doubted = map(list, _read(folder, machine))
         for run in runs:
             kept, doubted = _with(kept, doubted, run)
         lists = {"runs": _kept(kept), "doubted": _kept(doubted)}
@@ -124,14 +124,16 @@ def _is_near(one: ModelRun, other: ModelRun) -> bool:
     return max(one.seconds, other.seconds) <= _FAR_OFF * min(one.seconds, other.seconds)
 
 
-def _read(folder: Path, machine: str, name: str) -> tuple[ModelRun, ...]:
+def _read(folder: Path, machine: str) -> tuple[tuple[ModelRun, ...], tuple[ModelRun, ...]]:
+    """The runs that are kept in the file, and the outliers that may be believed later."""
     content = read_json(folder / FILE_NAME)
     try:
         if (content["format"], content["machine"]) != (_FORMAT, machine):
-            return ()
-        return tuple(run for entry in content.get(name, ()) if (run := _run(entry)) is not None)
+            return (), ()
+        runs, doubted = ([_run(entry) for entry in content.get(name, ())] for name in ("runs", "doubted"))
     except (AttributeError, KeyError, TypeError):
-        return ()
+        return (), ()
+    return tuple(run for run in runs if run is not None), tuple(run for run in doubted if run is not None)
 
 
 def _kept(runs: Iterable[ModelRun]) -> list[ModelRun]:
