@@ -11,7 +11,8 @@
 //   scores, and parts of the values' width while they add up.
 //
 // Rows of one text that share a key head share each key and value that is read, so drafts and prompts read them once
-// for up to 32 queries; cells of other texts are never looked at.
+// for up to 32 queries; cells of other texts are never looked at. Few queries read F16 in the cache itself, many a block
+// that was made F32 for all of them.
 //
 // The sixth source says which cells a row sees (llama_kv_cache::set_input_kq_mask): data[0] is 1 where it is filled,
 // then (first, begin, end) for each row: it sees data[first + begin] to data[first + end - 1]. Without it, the mask is
@@ -51,6 +52,12 @@ typedef int32_t ivec __attribute__((vector_size(LANES*4), aligned(4), may_alias)
 static constexpr int MAX_QUERIES = 32;
 static constexpr int BLOCK       = 32;
 static constexpr int MAX_HEADS   = 256;
+
+// Up to so many queries read the cache itself: making a block F32 first takes longer than doing so for each of them.
+static constexpr int FEW_QUERIES = 8;
+
+// Cells are fetched so many blocks ahead: a step reads all weights in between, so they come from memory.
+static constexpr int AHEAD = 2;
 
 // Scores beyond, as powers of two, count as this: integers stay exact in F32.
 static constexpr float SCORE_LIMIT = 1048576.0f;
@@ -107,12 +114,52 @@ static inline void sum_lanes(const vec a[4], float * to) {
 #endif
 }
 
-template <int NQ, int NC>
-static inline void scores_of(const float * q, const float * k, float * s, int64_t dk) {
+static inline vec load(const float * from) {
+    return *(const vec *) from;
+}
+
+static inline vec load(const ggml_fp16_t * from) {
+#if defined(__AVX512F__)
+    return (vec) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) from));
+#elif defined(__AVX2__)
+    return (vec) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) from));
+#else
+    return (vec) vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *) from)));
+#endif
+}
+
+// The keys or values of some cells: a block that was made F32, or the cache itself. Beyond the last cell, it comes again:
+// what is computed of it is not used.
+struct block_rows {
+    const float * data;
+    int64_t       stride;
+
+    const float * operator[](int c) const {
+        return data + c*stride;
+    }
+};
+
+struct cache_rows {
+    const char *    data;
+    int64_t         stride;
+    const int32_t * cells;
+    int             n;
+
+    const ggml_fp16_t * operator[](int c) const {
+        return (const ggml_fp16_t *) (data + cells[std::min(c, n - 1)]*stride);
+    }
+};
+
+template <int NQ, int NC, typename Rows>
+static inline void scores_of(const float * q, Rows keys, int c0, float * s, int64_t dk) {
+    decltype(keys[0]) k[NC];
+    for (int c = 0; c < NC; c++) {
+        k[c] = keys[c0 + c];
+    }
     vec sum[NQ][NC] = {};
     for (int64_t d = 0; d < dk; d += LANES) {
         for (int c = 0; c < NC; c++) {
-            const vec kv = *(const vec *) (k + c*dk + d);
+            const vec kv = load(k[c] + d);
             for (int i = 0; i < NQ; i++) {
                 sum[i][c] = multiply_add(*(const vec *) (q + i*dk + d), kv, sum[i][c]);
             }
@@ -120,86 +167,92 @@ static inline void scores_of(const float * q, const float * k, float * s, int64_
     }
     for (int i = 0; i < NQ; i++) {
         for (int c = 0; c < NC; c += 4) {
-            sum_lanes(&sum[i][c], s + i*BLOCK + c);
+            sum_lanes(&sum[i][c], s + i*BLOCK + c0 + c);
         }
     }
 }
 
 // s[i][c] = q[i] * k[c] for nq queries and nc cells, a multiple of 8.
-static void all_scores(const float * q, const float * k, float * s, int nq, int nc, int64_t dk) {
+template <typename Rows>
+static void all_scores(const float * q, Rows keys, float * s, int nq, int nc, int64_t dk) {
     int i = 0;
 #if defined(__AVX512F__)
     for (; i + 4 <= nq; i += 4) {
         for (int c = 0; c < nc; c += 4) {
-            scores_of<4, 4>(q + i*dk, k + c*dk, s + i*BLOCK + c, dk);
+            scores_of<4, 4>(q + i*dk, keys, c, s + i*BLOCK, dk);
         }
     }
 #endif
     for (; i + 3 <= nq; i += 3) {
         for (int c = 0; c < nc; c += 4) {
-            scores_of<3, 4>(q + i*dk, k + c*dk, s + i*BLOCK + c, dk);
+            scores_of<3, 4>(q + i*dk, keys, c, s + i*BLOCK, dk);
         }
     }
     for (; i + 2 <= nq; i += 2) {
         for (int c = 0; c < nc; c += 4) {
-            scores_of<2, 4>(q + i*dk, k + c*dk, s + i*BLOCK + c, dk);
+            scores_of<2, 4>(q + i*dk, keys, c, s + i*BLOCK, dk);
         }
     }
     for (; i < nq; i++) {
         for (int c = 0; c < nc; c += 8) {
-            scores_of<1, 8>(q + i*dk, k + c*dk, s + i*BLOCK + c, dk);
+            scores_of<1, 8>(q + i*dk, keys, c, s + i*BLOCK, dk);
         }
     }
 }
 
-template <int NQ, int NV>
-static inline void add_values(const float * p, const float * v, float * sum, int nc, int64_t dv) {
+template <int NQ, int NV, typename Rows>
+static inline void add_values(const float * p, Rows values, int64_t d, float * sum, int nc, int64_t dv) {
     vec acc[NQ][NV];
     for (int i = 0; i < NQ; i++) {
         for (int j = 0; j < NV; j++) {
-            acc[i][j] = *(const vec *) (sum + i*dv + j*LANES);
+            acc[i][j] = load(sum + i*dv + d + j*LANES);
         }
     }
     for (int c = 0; c < nc; c++) {
+        const auto v = values[c] + d;
         for (int i = 0; i < NQ; i++) {
             const vec share = p[i*BLOCK + c] - vec{};
             for (int j = 0; j < NV; j++) {
-                acc[i][j] = multiply_add(share, *(const vec *) (v + c*dv + j*LANES), acc[i][j]);
+                acc[i][j] = multiply_add(share, load(v + j*LANES), acc[i][j]);
             }
         }
     }
     for (int i = 0; i < NQ; i++) {
         for (int j = 0; j < NV; j++) {
-            *(vec *) (sum + i*dv + j*LANES) = acc[i][j];
+            *(vec *) (sum + i*dv + d + j*LANES) = acc[i][j];
         }
     }
 }
 
-template <int NQ, int NV>
-static inline void add_all_values(const float * p, const float * v, float * sum, int nc, int64_t dv) {
+template <int NQ, int NV, typename Rows>
+static inline void add_all_values(const float * p, Rows values, float * sum, int nc, int64_t dv) {
     int64_t d = 0;
     for (; d + NV*LANES <= dv; d += NV*LANES) {
-        add_values<NQ, NV>(p, v + d, sum + d, nc, dv);
+        add_values<NQ, NV>(p, values, d, sum, nc, dv);
     }
     for (; d < dv; d += LANES) {
-        add_values<NQ, 1>(p, v + d, sum + d, nc, dv);
+        add_values<NQ, 1>(p, values, d, sum, nc, dv);
     }
 }
 
 // sum[i] += p[i][c] * v[c] for nq queries, cell by cell.
-static void weigh_values(const float * p, const float * v, float * sum, int nq, int nc, int64_t dv) {
+template <typename Rows>
+static void weigh_values(const float * p, Rows values, float * sum, int nq, int nc, int64_t dv) {
     int i = 0;
     for (; i + 6 <= nq; i += 6) {
-        add_all_values<6, 2>(p + i*BLOCK, v, sum + i*dv, nc, dv);
+        add_all_values<6, 2>(p + i*BLOCK, values, sum + i*dv, nc, dv);
+    }
+    for (; i + 4 <= nq; i += 4) {
+        add_all_values<4, LANES == 16 ? 4 : 2>(p + i*BLOCK, values, sum + i*dv, nc, dv);
     }
     for (; i + 3 <= nq; i += 3) {
-        add_all_values<3, 4>(p + i*BLOCK, v, sum + i*dv, nc, dv);
+        add_all_values<3, 4>(p + i*BLOCK, values, sum + i*dv, nc, dv);
     }
     for (; i + 2 <= nq; i += 2) {
-        add_all_values<2, 4>(p + i*BLOCK, v, sum + i*dv, nc, dv);
+        add_all_values<2, 4>(p + i*BLOCK, values, sum + i*dv, nc, dv);
     }
     for (; i < nq; i++) {
-        add_all_values<1, 8>(p + i*BLOCK, v, sum + i*dv, nc, dv);
+        add_all_values<1, 8>(p + i*BLOCK, values, sum + i*dv, nc, dv);
     }
 }
 
@@ -387,14 +440,15 @@ static void read_cells(const ggml_tensor * t, ggml_to_float_t to_float, const in
     }
 }
 
-// Have the keys or values of some cells brought near while something else is computed.
+// Have the keys or values of some cells brought into the second-level cache while something else is computed. Fetched
+// into the first level they wait for each other, as much as if they were not fetched at all (AMD: 5 instead of 11 GB/s).
 static inline void fetch_cells(const ggml_tensor * t, const int32_t * cells, int n, int64_t head, int64_t stream) {
     const char *  base = (const char *) t->data + head*t->nb[2] + stream*t->nb[3];
     const int64_t size = ggml_row_size(t->type, t->ne[0]);
     for (int c = 0; c < n; c++) {
         const char * row = base + cells[c]*t->nb[1];
         for (int64_t at = 0; at < size; at += 64) {
-            __builtin_prefetch(row + at);
+            __builtin_prefetch(row + at, 0, 2);
         }
     }
 }
@@ -431,12 +485,21 @@ struct worker {
         std::fill(to + a.dk, to + pad(a.dk), 0.0f);
     }
 
-    void read_keys(const int32_t * cells, int n, int64_t kv_head, int64_t stream) const {
-        read_cells(a.k, a.k_to_float, cells, n, kv_head, stream, 0, a.dk, keys);
+    // Let act have the keys or values of some cells for nq queries, d0 to d0 + width of each.
+    template <typename Act>
+    void with_rows(const ggml_tensor * t, ggml_to_float_t to_float, const int32_t * cells, int n, int64_t kv_head,
+                   int64_t stream, int64_t d0, int64_t width, int nq, float * block, Act && act) const {
+        if (nq <= FEW_QUERIES && t->type == GGML_TYPE_F16 && width % LANES == 0) {
+            const char * data = (const char *) t->data + kv_head*t->nb[2] + stream*t->nb[3] + d0*sizeof(ggml_fp16_t);
+            act(cache_rows{ data, (int64_t) t->nb[1], cells, n });
+            return;
+        }
+        read_cells(t, to_float, cells, n, kv_head, stream, d0, width, block);
         // Scores are computed for eight cells at a time.
         for (int c = n; c % 8; c++) {
-            memset(keys + c*pad(a.dk), 0, pad(a.dk)*sizeof(float));
+            memset(block + c*pad(width), 0, pad(width)*sizeof(float));
         }
+        act(block_rows{ block, pad(width) });
     }
 
     // Split the rows of a text into groups of at most n_most rows; return how many there are.
@@ -535,17 +598,20 @@ struct worker {
 
         for (int32_t at = begin; at < end; at += BLOCK) {
             const int n = std::min(BLOCK, end - at);
-            read_keys(cells + at, n, kv_head, stream);
-            fetch_cells(a.v, cells + at, n, kv_head, stream);
-            fetch_cells(a.k, cells + at + BLOCK, std::min(BLOCK, end - at - BLOCK), kv_head, stream);
-            all_scores(queries, keys, scores, nq, (n + 7)/8*8, dk);
+            const int n_next = std::min(BLOCK, end - at - AHEAD*BLOCK);
+            fetch_cells(a.k, cells + at + AHEAD*BLOCK, n_next, kv_head, stream);
+            fetch_cells(a.v, cells + at + AHEAD*BLOCK, n_next, kv_head, stream);
+            with_rows(a.k, a.k_to_float, cells + at, n, kv_head, stream, 0, a.dk, nq, keys, [&](auto rows_of_keys) {
+                all_scores(queries, rows_of_keys, scores, nq, (n + 7)/8*8, dk);
+            });
             for (int i = 0; i < nq; i++) {
                 share_out(scores + i*BLOCK, cells + at, at, n, rows.row + i/n_heads, head0 + i%n_heads, stream, top[i],
                           total[i], sums + i*dv);
             }
             add_up(total, nq, n);
-            read_cells(a.v, a.v_to_float, cells + at, n, kv_head, stream, 0, a.dv, values);
-            weigh_values(scores, values, sums, nq, n, dv);
+            with_rows(a.v, a.v_to_float, cells + at, n, kv_head, stream, 0, a.dv, nq, values, [&](auto rows_of_values) {
+                weigh_values(scores, rows_of_values, sums, nq, n, dv);
+            });
         }
 
         for (int i = 0; i < nq; i++) {
@@ -663,9 +729,11 @@ static void attend_together(const ggml_compute_params * params, const attention 
         const int m = std::min(BLOCK, n - at);
         for (int64_t set = 0; set < a.n_sets(); set++) {
             const heads of = a.heads_of(set);
-            w.read_keys(cells + at, m, of.kv, 0);
-            fetch_cells(a.k, cells + at + nth*BLOCK, std::min(BLOCK, n - at - nth*BLOCK), of.kv, 0);
-            all_scores(w.queries + of.first*dk, w.keys, w.scores, of.n, (m + 7)/8*8, dk);
+            const int32_t next = at + AHEAD*nth*BLOCK;
+            fetch_cells(a.k, cells + next, std::min(BLOCK, n - next), of.kv, 0);
+            w.with_rows(a.k, a.k_to_float, cells + at, m, of.kv, 0, 0, a.dk, of.n, w.keys, [&](auto rows) {
+                all_scores(w.queries + of.first*dk, rows, w.scores, of.n, (m + 7)/8*8, dk);
+            });
             for (int i = 0; i < of.n; i++) {
                 float * s = w.scores + i*BLOCK;
                 w.scale_scores(s, cells + at, m, 0, of.first + i, 0, w.has_bias());
@@ -704,8 +772,8 @@ static void attend_together(const ggml_compute_params * params, const attention 
     for (int32_t at = 0; at < n; at += BLOCK) {
         const int m = std::min(BLOCK, n - at);
         each_set([&](heads of, int64_t d0, int64_t width, float * sum) {
-            read_cells(a.v, a.v_to_float, cells + at, m, of.kv, 0, d0, width, w.values);
-            fetch_cells(a.v, cells + at + BLOCK, std::min(BLOCK, n - at - BLOCK), of.kv, 0);
+            const int32_t next = at + AHEAD*BLOCK;
+            fetch_cells(a.v, cells + next, std::min(BLOCK, n - next), of.kv, 0);
             for (int i = 0; i < of.n; i++) {
                 const int64_t head = of.first + i;
                 float *       s    = w.scores + i*BLOCK;
@@ -718,7 +786,9 @@ static void attend_together(const ggml_compute_params * params, const attention 
                 raise(s, powers, top[head]);
             }
             w.add_up(total + of.first, of.n, m);
-            weigh_values(w.scores, w.values, sum, of.n, m, width);
+            w.with_rows(a.v, a.v_to_float, cells + at, m, of.kv, 0, d0, width, of.n, w.values, [&](auto rows) {
+                weigh_values(w.scores, rows, sum, of.n, m, width);
+            });
         });
     }
     each_set([&](heads of, int64_t d0, int64_t width, float * sum) {
