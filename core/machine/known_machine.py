@@ -71,8 +71,9 @@ class Measurements:
 
 
 def measurement_key(*parts: object) -> str:
-    """Return the key of a measurement: ``parts``, the machine, and the version of llama-cpp-python."""
-    text = ":".join(str(part) for part in (*parts, cpu_name(), core_count(), version("llama_cpp_python")))
+    """Return the key of a measurement: ``parts``, the machine, and the versions of llama-cpp-python and its kernels."""
+    where = (cpu_name(), core_count(), version("llama_cpp_python"), _PROBE_FORMAT)
+    text = ":".join(str(part) for part in (*parts, *where))
     return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
 
 
@@ -122,8 +123,9 @@ CPU = "CPU"
 # Seconds for a probe, which takes some seconds for each device.
 _CHILD_SECONDS = 300
 # Increased when a new value is measured, since a value missing in an older file is not 0, and when a patch makes
-# kernels faster. Files before 4 were measured with kernels that fetch no weights ahead.
-_PROBE_FORMAT = 4
+# kernels faster. Files before 4 were measured with kernels that fetch no weights ahead, those before 5 with a slower
+# attention.
+_PROBE_FORMAT = 5
 
 
 @dataclass(frozen=True, slots=True)
