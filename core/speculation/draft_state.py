@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.proposer import CostlyProposer, DraftChain, Proposer, SequenceAcceptance
 
-# A proposer is first probed after this many verified tokens without a draft of its own.
-FIRST_PROBE = 8
+# A proposer is probed after so many verified tokens without a draft of its own: at first, and if its latest draft was
+# all right. Lookups bring up to 32 tokens in a step, so with 8 there would then be a probe in nearly every step.
+FIRST_PROBE, PROBE_WHEN_RIGHT = 8, 32
 # After a failure a proposer is left alone for this many tokens, each time for twice as many.
 _FIRST_PAUSE, _LONGEST_PAUSE = 8, 512
 # A draft of n-grams has at most _NGRAM_LIMIT tokens, or _NGRAM_GROWTH times as many as were right in the text's last

@@ -18,7 +18,7 @@ from core.speculation.draft_length import (
     keep_what_pays,
     slack_seconds,
 )
-from core.speculation.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates, OwnTime, Rest
+from core.speculation.draft_state import HICCUP, PROBE_WHEN_RIGHT, SHORT_REST, DraftState, DraftStates, OwnTime, Rest
 from core.speculation.proposer_choice import DraftGrowth, ProposerChoice
 from core.speculation.proposers.context_proposer import HiddenStateProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
@@ -343,7 +343,7 @@ class Speculator:
             record = state.records[chain.proposer.name]
             record.tried_at = state.n_verified
             if n_accepted == n_drafted:
-                record.interval = FIRST_PROBE
+                record.interval = PROBE_WHEN_RIGHT
         self._judge_unverified(chain or self._cut_away.get(sequence.id), choices, n_accepted)
         if self._ngram is not None:
             has_ended = choices[-1] in self._end_tokens

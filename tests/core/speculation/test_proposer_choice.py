@@ -7,7 +7,15 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.simulation import CURVES, ROUND, Drafted, SimulatedDraftModel, SimulatedEngine, repeated_token
+from benchmarks.simulation import (
+    CURVES,
+    ROUND,
+    Drafted,
+    SimulatedDraftModel,
+    SimulatedEngine,
+    repeated_token,
+    unique_token,
+)
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
@@ -174,6 +182,19 @@ def test_a_text_begins_with_short_lookups_and_has_longer_ones_while_they_are_rig
     stage.begin()
     lengths = [len(step["0"]) for step in stage.run(20) if step]
     assert (lengths[0], lengths[1]) == (8, 16)
+
+
+def test_a_proposer_that_was_right_is_not_probed_all_the_time_while_lookups_bring_more() -> None:
+    def mostly_repeated(position: int) -> int:
+        return repeated_token(position) if position % 48 < 40 else unique_token(position)
+
+    knower = SimulatedDraftModel("draft", always)
+    knower.says = mostly_repeated  # type: ignore[method-assign]
+    stage = SimulatedEngine(CPU, knower, ngram=NgramProposer(), says=mostly_repeated)
+    stage.run(200)
+    early = knower.n_probes
+    stage.run(300)
+    assert knower.n_probes - early <= 15
 
 
 def test_a_draft_that_was_wrong_does_not_bring_the_next_probe_nearer() -> None:
