@@ -1270,7 +1270,7 @@
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
       <source>Tint drafted words</source>
-      <translation>Vorausgeratene Wörter färben</translation>
+      <translation>Entwürfe färben</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
