@@ -6620,6 +6620,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
+      <source>The next reply will show it.</source>
+      <translation>Die nächste Antwort wird es zeigen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
       <source>{cpu:.0%} busy</source>
       <translation>{cpu:.0%} beschäftigt</translation>
     </message>
