@@ -609,6 +609,12 @@ def test_a_folder_that_is_renamed_or_removed_stays_closed_and_comes_back(qtbot, 
     qtbot.waitUntil(lambda: shown() == ["home", "apart", "work", "three", "two", "one"])
     rename("work", "play", ["home", "apart", "play", "three", "two", "one"], "Folder renamed")
     rename("play", "", ["home", "apart", "Today", "three", "two", "one"], "Folder removed")
+    window.desk.move(2, "home")
+    window.chats.undo()  # what was moved since stays where it was moved to
+    qtbot.waitUntil(lambda: shown() == ["home", "apart", "two", "play", "three", "one"])
+    window.desk.move(1, "home")
+    window.chats.undo()
+    qtbot.waitUntil(lambda: shown() == ["home", "apart", "two", "one", "work", "three"])
 
 
 def test_what_is_sent_is_no_draft_any_more(qtbot, window: MainWindow, tmp_path: Path) -> None:
