@@ -114,6 +114,16 @@ def test_rows_of_lists_are_mirrored(qtbot) -> None:
         assert_is_mirrored(widget, colour)
 
 
+def test_the_figure_of_a_row_stays_near_its_name_in_a_wide_window(qtbot) -> None:
+    models = RowList("Models")
+    qtbot.addWidget(models)
+    models.show_rows([ListRow("a", "Ember", "8 MB", right="69 tok/s", badge="toy")])
+    models.resize(2400, 200)
+    assert columns(seen(models, Qt.LayoutDirection.LeftToRight), LIGHT.text)[1] < 800
+    assert columns(seen(models, Qt.LayoutDirection.RightToLeft), LIGHT.text)[0] > 2400 - 800
+    assert_is_mirrored(models, LIGHT.warning_soft)
+
+
 def test_a_text_is_read_in_its_own_direction() -> None:
     from_left, from_right = Qt.LayoutDirection.LeftToRight, Qt.LayoutDirection.RightToLeft
     assert [direction_of(text) for text in ("Ember (toy)", "שלום!", "7. مرحبا", "12 %", "")] == [

@@ -37,6 +37,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSlider,
     QStyle,
+    QStyleOptionButton,
     QStyleOptionSlider,
     QStyleOptionViewItem,
     QTextEdit,
@@ -608,6 +609,12 @@ def test_a_folder_that_is_renamed_or_removed_stays_closed_and_comes_back(qtbot, 
     qtbot.waitUntil(lambda: shown() == ["home", "apart", "work", "three", "two", "one"])
     rename("work", "play", ["home", "apart", "play", "three", "two", "one"], "Folder renamed")
     rename("play", "", ["home", "apart", "Today", "three", "two", "one"], "Folder removed")
+    window.desk.move(2, "home")
+    window.chats.undo()  # what was moved since stays where it was moved to
+    qtbot.waitUntil(lambda: shown() == ["home", "apart", "two", "play", "three", "one"])
+    window.desk.move(1, "home")
+    window.chats.undo()
+    qtbot.waitUntil(lambda: shown() == ["home", "apart", "two", "one", "work", "three"])
 
 
 def test_what_is_sent_is_no_draft_any_more(qtbot, window: MainWindow, tmp_path: Path) -> None:
@@ -632,6 +639,24 @@ def test_a_chat_begun_while_the_disk_was_full_is_listed_when_it_is_not(qtbot, qa
         qtbot.waitUntil(lambda: window.chats.storage_banner.text == "")
         qtbot.waitUntil(lambda: len(titles(window)) == 1)
         window.close()
+
+
+def test_a_receipt_stays_within_a_narrow_chat(qtbot, window: MainWindow) -> None:
+    window.resize_text(150)
+    window.resize(800, 600)
+    window.chats.toggle_settings()
+    ask(qtbot, window, "Hi")
+    reply_view(window).receipt.click()
+    card, room = reply_view(window).receipt_card, window.page.transcript.viewport().width()
+    for words in ("Tint", "Tint the words that were drafted, as in German"):
+        card.tint.setText(words)
+        qtbot.waitUntil(
+            lambda: card.tint.width() == min(card.tint.sizeHint().width(), card.layout().contentsRect().width())
+        )
+        assert card.width() <= room
+        option = QStyleOptionButton()
+        card.tint.initStyleOption(option)
+        assert option.text == words if words == "Tint" else option.text.startswith("Tint the") and "…" in option.text
 
 
 def test_a_stopped_reply_has_the_figures_that_were_seen(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -238,14 +238,17 @@ class ChatSessions(QObject):
         self._move((chat_id,), folder)
 
     def rename_folder(self, folder: str, name: str) -> Callable[[], None]:
-        """Give a folder another name; "" takes its chats out. Return what puts them back, archived ones too."""
+        """Give a folder another name; "" takes its chats out. Return what puts them back, archived ones too.
+
+        What has been moved elsewhere since stays there.
+        """
         moved: list[int] = []
         self._archive.write(lambda store: moved.extend(store.rename_folder(folder, name)))
         self._ask_for_list()
-        return lambda: self._move(moved, folder)
+        return lambda: self._move(moved, folder, name)
 
-    def _move(self, chat_ids: Iterable[int], folder: str) -> None:
-        self._archive.write(lambda store: store.move(chat_ids, folder))
+    def _move(self, chat_ids: Iterable[int], folder: str, out_of: str | None = None) -> None:
+        self._archive.write(lambda store: store.move(chat_ids, folder, out_of))
         self._ask_for_list()
 
     def delete(self, chat_id: int) -> None:

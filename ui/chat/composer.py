@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, Signal
@@ -14,13 +15,14 @@ from ui.language import tr
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
-from ui.widgets.growing_edit import GrowingEdit
+from ui.widgets.growing_edit import GrowingEdit, rich_text, words_of
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import file_dialog
 
 PLACEHOLDER, SHORT_PLACEHOLDER = tr("Write a message"), tr("Message")
 NARROW = 360  # pixels at the usual size of text
 BEFORE_FIELD = 2  # buttons
+_BEHIND_TAG = re.compile(r"(?:^|>)([^<>]+)")
 MOST_PASTED = 200_000  # letters: a longer text is attached, for laying it out would hold up the window
 
 
@@ -85,7 +87,9 @@ class Composer(QFrame):
         elif source.hasImage() and not source.hasText() and isinstance(image := source.imageData(), QImage):
             self.shelf.add_image(image)
         elif len(text := source.text()) > MOST_PASTED:
-            self.shelf.add_text(text)
+            self.shelf.add_text(lambda: text)
+        elif _has_many_letters(rich := rich_text(source)):
+            self.shelf.add_text(lambda: words_of(rich))
         else:
             return False
         return True
@@ -149,6 +153,16 @@ class Composer(QFrame):
             text = self.text
             self.field.clear()
             self.sent.emit(text)
+
+
+def _has_many_letters(rich: str) -> bool:
+    """Return whether an HTML text is too long for the field, without laying it out: that takes seconds."""
+    n_letters = 0
+    for piece in _BEHIND_TAG.finditer(rich):
+        n_letters += len(piece[1])
+        if n_letters > MOST_PASTED:
+            return True
+    return False
 
 
 def files_in(source: QMimeData) -> list[Path]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-# How well a typed word fits: it begins the name, begins a word of it, stands in it, begins another word for it, or only
-# its letters are in the name, in order.
-_AT_START, _AT_WORD, _INSIDE, _OTHER_WORD, _LETTERS = 400, 300, 200, 150, 100
+# How well a typed word fits: it begins the name, begins a word of it, begins another word for it, stands in the name,
+# or only its letters are in the name, in order.
+_AT_START, _AT_WORD, _OTHER_WORD, _INSIDE, _LETTERS = 400, 300, 200, 150, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,12 @@ def _score_of_word(word: str, text: str, others: str) -> int:
     at = text.find(word)
     if at == 0:
         return _AT_START
-    if at > 0:
-        return _AT_WORD if f" {word}" in text else _INSIDE
+    if f" {word}" in text:
+        return _AT_WORD
     if f" {word}" in others:
         return _OTHER_WORD
+    if at > 0:
+        return _INSIDE
     first = last = text.find(word[0])
     for letter in word[1:]:
         if last < 0:

@@ -87,7 +87,7 @@ class JobsPage(Dressed, PageColumn):
         self._refused: dict[Path, str] = {}  # files that could not be run, with the reason
         self._problems: dict[str, str] = {}  # jobs on which what was wanted last could not be done, with the reason
         self._taken = set[str]()  # jobs whose results were saved or opened
-        self._saved: dict[str, str] = {}  # jobs of which something was saved, with the file's name
+        self._saved: dict[str, list[str]] = {}  # jobs of which something was saved, with the names of the files
         self.setAccessibleName(tr("Jobs"))
         self.setAcceptDrops(True)
         section = self.add_section(tr("A file of requests"), FILES)
@@ -318,7 +318,7 @@ class JobsPage(Dressed, PageColumn):
     def _more(self, job: dict[str, Any]) -> str:
         """Return what was saved of a job, or how long it still takes."""
         saved = self._saved.get(str(job["id"]))
-        return tr("saved as {name}", name=saved) if saved else self._time_left(job)
+        return tr("saved as {name}", name=", ".join(saved)) if saved else self._time_left(job)
 
     def _time_left(self, job: dict[str, Any]) -> str:
         """Return about how long the rest takes, at the pace that was seen."""
@@ -459,7 +459,9 @@ class JobsPage(Dressed, PageColumn):
     def _on_saved(self, key: str, action: str, path: Path) -> None:
         if action != SAVE_ERRORS:
             self._taken.add(key)
-        self._saved[key] = path.name
+        names = self._saved.setdefault(key, [])
+        if path.name not in names:
+            names.append(path.name)
         self._show()
 
     def _say(self, key: str, sentence: str) -> None:

@@ -1270,7 +1270,7 @@
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
       <source>Tint drafted words</source>
-      <translation>Vorausgeratene Wörter färben</translation>
+      <translation>Entwürfe färben</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
@@ -5800,8 +5800,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/computer_section.py" />
-      <source>autostart boot</source>
-      <translation>Autostart Systemstart hochfahren</translation>
+      <source>autostart startup boot</source>
+      <translation>Autostart Hochfahren Systemstart</translation>
     </message>
     <message>
       <location filename="../../ui/settings/engine_options.py" />
@@ -6205,6 +6205,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
+      <source>defaults factory standard</source>
+      <translation>Standard Voreinstellung Werkseinstellungen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
       <source>No setting like that</source>
       <translation>Keine solche Einstellung</translation>
     </message>
@@ -6215,8 +6220,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>data</source>
-      <translation>Datenschutz Daten</translation>
+      <source>data offline internet</source>
+      <translation>Datenschutz Daten offline Internet</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -6620,6 +6625,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
+      <source>The next reply will show it.</source>
+      <translation>Die nächste Antwort wird es zeigen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
       <source>{cpu:.0%} busy</source>
       <translation>{cpu:.0%} beschäftigt</translation>
     </message>
@@ -6880,8 +6890,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
-      <source>switch change load unload LLM</source>
-      <translation>wechseln ändern auswählen laden entladen LLM</translation>
+      <source>switch change load unload eject LLM</source>
+      <translation>wechseln ändern auswählen laden entladen auswerfen LLM</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
@@ -6925,13 +6935,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
-      <source>templates library system instructions role</source>
-      <translation>Vorlagen Bibliothek System Anweisungen Rolle Systemprompt</translation>
+      <source>templates variables library system instructions role persona</source>
+      <translation>Vorlagen Variablen Bibliothek System Anweisungen Rolle Persona Systemprompt</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
-      <source>tools plugins extensions functions</source>
-      <translation>Werkzeuge Tools Plugins Erweiterungen Funktionen</translation>
+      <source>tools plugins extensions functions web search internet agent</source>
+      <translation>Werkzeuge Tools Plugins Erweiterungen Funktionen Websuche Internet Agent</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
@@ -6940,8 +6950,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
-      <source>temperature top-k top-p min-p penalty seed sampling creativity length thinking system prompt instructions role</source>
-      <translation>Temperatur Top-k Top-p Min-p Strafe Seed Sampling Kreativität Länge Denken Systemprompt Anweisungen Rolle</translation>
+      <source>temperature top-k top-p min-p penalty seed random sampling creative creativity maximum max tokens length thinking reasoning system prompt instructions role</source>
+      <translation>Temperatur Top-k Top-p Min-p Strafe Seed Zufall Sampling kreativ Kreativität höchstens max Token Länge Denken Nachdenken Systemprompt Anweisungen Rolle</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
@@ -6955,8 +6965,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
-      <source>remove erase clear</source>
-      <translation>entfernen leeren</translation>
+      <source>remove erase clear trash bin</source>
+      <translation>entfernen leeren Papierkorb wegwerfen</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
@@ -7040,8 +7050,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>deep think research</source>
-      <translation>tief tiefe gründlich nachdenken Deep Recherche</translation>
+      <source>deep think reasoning research</source>
+      <translation>tief tiefe gründlich nachdenken Deep Recherche forschen</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -7050,8 +7060,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>hotkeys help</source>
-      <translation>Tasten Hotkeys Shortcuts Hilfe</translation>
+      <source>hotkeys keys help</source>
+      <translation>Tasten Tastatur Hotkeys Shortcuts Hilfe</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -7085,13 +7095,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />
-      <source>models downloads delete remove disk storage quantise quantize pair draft GGUF</source>
-      <translation>Modelle Downloads löschen entfernen Platte Speicherplatz quantisieren Paar Entwurf GGUF</translation>
+      <source>models downloads delete remove disk storage quantise quantize convert shrink pair draft GGUF</source>
+      <translation>Modelle Downloads löschen entfernen Platte Festplatte Speicherplatz quantisieren verkleinern umwandeln Paar Entwurf GGUF</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />
-      <source>performance benchmark measure test GPU CPU graphics card processor memory RAM VRAM bandwidth tokens</source>
-      <translation>Geschwindigkeit Leistung Benchmark messen testen GPU CPU Grafikkarte Prozessor Speicher RAM VRAM Bandbreite Tokens</translation>
+      <source>fast slow performance benchmark measure test verify GPU CPU cores graphics card processor memory RAM VRAM bandwidth tokens</source>
+      <translation>schnell langsam Leistung Benchmark messen testen prüfen GPU CPU Kerne Grafikkarte Prozessor Speicher Arbeitsspeicher RAM VRAM Bandbreite Tokens</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />
@@ -7100,13 +7110,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />
-      <source>API key endpoint address port network LAN OpenAI Anthropic editor code log requests remote workers</source>
-      <translation>API Schlüssel Endpunkt Adresse Port Netzwerk LAN OpenAI Anthropic Editor Code Protokoll Anfragen entfernt Worker</translation>
+      <source>API key endpoint address URL localhost port network LAN phone OpenAI Anthropic VSCode editor code logs errors requests remote workers cluster</source>
+      <translation>API Schlüssel Endpunkt Adresse URL localhost Port Netzwerk LAN Handy OpenAI Anthropic VSCode Editor Code Protokoll Logs Fehler Anfragen entfernt Worker Cluster</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />
-      <source>batch file background deep question</source>
-      <translation>Batch Stapel Datei Hintergrund tief Deep Frage</translation>
+      <source>batch queue file background deep question</source>
+      <translation>Batch Stapel Aufträge Warteschlange Datei Hintergrund tief Deep Frage</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />

@@ -45,7 +45,7 @@ class ComputerSection(SettingSection):
                     tr("Start at login"),
                     tr("The window opens when you log in to your desktop."),
                     self.login,
-                    tr("autostart boot"),
+                    tr("autostart startup boot"),
                 )
             )
             self.menu_button = button("", self._on_menu)

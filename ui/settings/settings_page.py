@@ -147,7 +147,7 @@ class SettingsPage(Dressed, QWidget):
                 tr("login sign in token password HF"),
             )
         )
-        self._section(tr("Privacy")).add(SettingLine(tr("No telemetry"), PRIVACY, words=tr("data")))
+        self._section(tr("Privacy")).add(SettingLine(tr("No telemetry"), PRIVACY, words=tr("data offline internet")))
         self.reset_button = button(tr("Reset…"), self._ask_reset, tr("Reset all settings"))
         self._section(tr("Reset")).add(
             SettingLine(
@@ -157,6 +157,7 @@ class SettingsPage(Dressed, QWidget):
                     "own settings, folders and your account stay."
                 ),
                 self.reset_button,
+                tr("defaults factory standard"),
             )
         )
 

@@ -84,15 +84,18 @@ def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
 
 
 def helps(
-    fit: ModelFitReport | None, partners: Partners | None, copies: QuantiseOffer | None, snapshot: Snapshot
+    fit: ModelFitReport | None, partners: Partners | None, copies: QuantiseOffer | None, reply: Snapshot | None
 ) -> list[Help]:
-    """Return what would help, the largest gain first; gains are estimates."""
+    """Return what would help, the largest gain first; gains are estimates.
+
+    Some is known only after a ``reply`` of the model: whether it reads from memory at all.
+    """
     found: list[Help] = []
     if fit is not None and fit.fit.lacks_speed:
         found.append(Help(tr("“Measure this machine” below: then gains can be predicted.")))
     found += _draft_helps(partners)
-    is_bound = snapshot.limited_by is Bottleneck.COMPUTE or snapshot.is_in_cache
-    if copies is not None and copies.problem is None and not is_bound:
+    reads_memory = reply is not None and reply.limited_by is not Bottleneck.COMPUTE and not reply.is_in_cache
+    if copies is not None and copies.problem is None and reads_memory:
         usual = next((one for one in copies.targets if one.is_usual and 0 < one.n_bytes < copies.n_bytes), None)
         if usual is not None:
             gain = copies.n_bytes / usual.n_bytes
@@ -103,13 +106,13 @@ def helps(
                     tr("Show in the library"),
                 )
             )
-    if snapshot.cheap_rows > 1 and snapshot.n_active <= 1 and not snapshot.is_in_cache:
-        gain = snapshot.cheap_rows / _CHEAP
+    if reply is not None and reply.cheap_rows > 1 and reply.n_active <= 1 and not reply.is_in_cache:
+        gain = reply.cheap_rows / _CHEAP
         found.append(
             Help(
                 tr(
                     "Several requests at once: {cheap_rows} share a step. For all together",
-                    cheap_rows=snapshot.cheap_rows,
+                    cheap_rows=reply.cheap_rows,
                 ),
                 gain,
             )

@@ -48,6 +48,7 @@ class SpeedPage(Dressed, PageColumn):
         super().__init__(width=WIDTH)
         self._api, self._link, self._watch, self._history = api, link, watch, history
         self._snapshot, self._is_last, self._why = Snapshot(), False, ""
+        self._reply: Snapshot | None = None  # the model's last one
         self._fit: ModelFitReport | None = None
         self._partners: Partners | None = None
         self._copies: QuantiseOffer | None = None
@@ -177,6 +178,7 @@ class SpeedPage(Dressed, PageColumn):
         if self._is_last and last is not None:
             # Depths are counted since the model was loaded, not for a reply.
             self._latest = replace(last, drafted_at=self._latest.drafted_at, accepted_at=self._latest.accepted_at)
+            self._reply = last
         if not self._soon.isActive():
             self._soon.start()
 
@@ -271,7 +273,7 @@ class SpeedPage(Dressed, PageColumn):
             self._on_event({})  # a server that is gone does not say that its figures are of before
         if state.model != self._model:
             self._model = state.model
-            self._fit = self._partners = self._copies = None
+            self._fit = self._partners = self._copies = self._reply = None
             self.measuring.set_model(state.model or "")
             if self.isVisible():
                 self._look_at_model()
@@ -298,8 +300,8 @@ class SpeedPage(Dressed, PageColumn):
             self._link.ask(request, keep(name), lambda trouble: None)
 
     def _show_helps(self) -> None:
-        helps = sentences.helps(self._fit, self._partners, self._copies, self._snapshot)
-        found = (tuple(helps), self._model is None, self._fit is None)
+        helps = sentences.helps(self._fit, self._partners, self._copies, self._reply)
+        found = (tuple(helps), self._model is None, self._fit is None, self._reply is None)
         if found == self._shown_helps:
             return
         self._shown_helps = found
@@ -311,7 +313,8 @@ class SpeedPage(Dressed, PageColumn):
         for one in helps:
             self._add_help(one)
         if not helps:
-            words = tr("Nothing that Slipstream knows of.") if self._fit is not None else tr("Asking…")
+            known = tr("Nothing that Slipstream knows of.") if self._reply else tr("The next reply will show it.")
+            words = known if self._fit is not None else tr("Asking…")
             self._add_row(plain_label(words if self._model else tr("Load a model first.")))
         self.estimate.setVisible(any(one.gain is not None for one in helps))
 

@@ -238,7 +238,7 @@ class Corner:
 ICON = 20  # pixels of the usual icon on a button
 AROUND_ICON = 12  # of a button beside its icon, both sides together
 TAB_WIDTH = 32  # four letters of code
-COLUMN = 760  # widest line of the chat, for reading
+COLUMN = 760  # widest line of the chat and of lists, for reading
 SIDEBAR = 268
 PANEL = 300
 LINE = 1  # between parts of the window, drawn by the style sheet

@@ -244,6 +244,17 @@ class ChoiceField(QComboBox):
 class CheckField(QCheckBox):
     """Draws its own tick, which a style sheet takes away, and the ring of the keyboard in the box itself."""
 
+    def minimumSizeHint(self) -> QSize:
+        """Leave a narrow page to be as narrow as it is, however long the words are."""
+        hint = super().minimumSizeHint()
+        return QSize(min(hint.width(), scaled(_LEAST_CHOICE)), hint.height())
+
+    def initStyleOption(self, option: QStyleOptionButton) -> None:
+        """End the words in an ellipsis where there is no room for all of them."""
+        super().initStyleOption(option)
+        room = self.style().subElementRect(QStyle.SubElement.SE_CheckBoxContents, option, self).width()
+        option.text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, room)
+
     def hitButton(self, at: QPoint) -> bool:
         """Take clicks in the whole line."""
         return self.rect().contains(at)

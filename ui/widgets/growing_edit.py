@@ -37,6 +37,16 @@ def model_files(source: QMimeData) -> list[str]:
     return [path for path in paths if path.lower().endswith(".gguf")]
 
 
+def rich_text(source: QMimeData) -> str:
+    """Return the HTML of what has no plain text beside it: some programs copy nothing else."""
+    return source.html() if source.hasHtml() and not source.hasText() else ""
+
+
+def words_of(rich: str) -> str:
+    """Return what is to be read in an HTML text."""
+    return QTextDocumentFragment.fromHtml(rich).toPlainText().replace("\ufffc", "")  # which is a picture
+
+
 class GrowingEdit(QPlainTextEdit):
     """Grows from one line to ``max_lines``, then scrolls.
 
@@ -102,9 +112,7 @@ class GrowingEdit(QPlainTextEdit):
     def insertFromMimeData(self, source: QMimeData) -> None:
         """Paste text only, unless somebody takes the files."""
         if not self.take(source):
-            rich = source.html() if source.hasHtml() and not source.hasText() else ""  # some programs copy nothing else
-            words = QTextDocumentFragment.fromHtml(rich).toPlainText().replace("\ufffc", "")  # which is a picture
-            self._insert(words or source.text())
+            self._insert(words_of(rich_text(source)) or source.text())
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """Copy text as it was put in."""

@@ -35,7 +35,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemD
 from models.formatting.safe_text import one_line
 from ui.theme.colours import colours
 from ui.theme.text_size import scaled
-from ui.theme.tokens import Corner, Space, Type
+from ui.theme.tokens import COLUMN, Corner, Space, Type
 from ui.widgets.elided_label import draw_line, in_tip
 
 ROW_HEIGHT = 54
@@ -266,11 +266,12 @@ class RowDelegate(QStyledItemDelegate):
         rect = option.rect.adjusted(Space.S, 1, -Space.S, -1)
         paint_ground(painter, rect, option.state)
         inner = rect.adjusted(Space.M, Space.S - 1, -Space.M, -Space.S + 1)
+        # All places are given from left to right.
+        self._whole, self._way = QRect(inner), option.direction
+        inner.setWidth(min(inner.width(), scaled(COLUMN)))  # farther apart no eye would connect name and figure
         upper, lower = QRect(inner), QRect(inner)
         upper.setBottom(inner.center().y() if row.line else inner.bottom())
         lower.setTop(inner.center().y() + 1)
-        # All places are given from left to right.
-        self._whole, self._way = inner, option.direction
         upper.setRight(self._paint_right(painter, upper, row.right))
         end = self._paint_words(painter, upper, row.title, Type.BODY, colours().text, QFont.Weight.Medium, row.badge)
         if row.badge:

@@ -205,7 +205,7 @@ class ChatArea(QWidget):
                     tr("Choose a model"),
                     on_page(lambda page: page.picker.open()),
                     ("Ctrl+L",),
-                    words=tr("switch change load unload LLM"),
+                    words=tr("switch change load unload eject LLM"),
                 ),
                 Command(
                     tr("Attach files"),
@@ -251,8 +251,16 @@ class ChatArea(QWidget):
                     words=tr("highlight colour color accepted speculative"),
                 ),
                 Command(tr("Race two ways to answer"), self.open_race, words=tr("compare benchmark models speed")),
-                Command(tr("Prompts"), self.prompt_menu.manage, words=tr("templates library system instructions role")),
-                Command(tr("MCP servers"), self.show_tools, words=tr("tools plugins extensions functions")),
+                Command(
+                    tr("Prompts"),
+                    self.prompt_menu.manage,
+                    words=tr("templates variables library system instructions role persona"),
+                ),
+                Command(
+                    tr("MCP servers"),
+                    self.show_tools,
+                    words=tr("tools plugins extensions functions web search internet agent"),
+                ),
             ),
             ON_CHATS: (
                 Command(tr("Show or hide the chats"), self.toggle_list, ("Ctrl+B",), words=tr("sidebar history list")),
@@ -261,13 +269,15 @@ class ChatArea(QWidget):
                     self.toggle_settings,
                     ("Ctrl+.",),
                     words=tr(
-                        "temperature top-k top-p min-p penalty seed sampling creativity length thinking system prompt "
-                        "instructions role"
+                        "temperature top-k top-p min-p penalty seed random sampling creative creativity maximum max "
+                        "tokens length thinking reasoning system prompt instructions role"
                     ),
                 ),
                 Command(tr("Rename this chat…"), self._with_chat(self._ask_to_rename), words=tr("title name")),
                 Command(tr("Put this chat into the archive"), self._with_chat(self._archive), words=tr("put away")),
-                Command(tr("Delete this chat"), self._with_chat(self._delete), words=tr("remove erase clear")),
+                Command(
+                    tr("Delete this chat"), self._with_chat(self._delete), words=tr("remove erase clear trash bin")
+                ),
                 Command(
                     tr("Export this chat…"),
                     self._with_chat(self._export),

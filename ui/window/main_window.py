@@ -283,7 +283,10 @@ class MainWindow(QMainWindow):
                     words=tr("new get download install Hugging Face LLM AI"),
                 ),
                 Command(
-                    tr("Ask a hard question"), self._ask_in_depth, kind=tr("Page"), words=tr("deep think research")
+                    tr("Ask a hard question"),
+                    self._ask_in_depth,
+                    kind=tr("Page"),
+                    words=tr("deep think reasoning research"),
                 ),
                 Command(tr("Search this page"), self._focus_search, ("Ctrl+F",), words=tr("find")),
             ),
@@ -300,7 +303,7 @@ class MainWindow(QMainWindow):
                     )
                     for value, name in THEMES
                 ),
-                Command(tr("Keyboard shortcuts"), self.show_shortcuts, ("F1", "Ctrl+/"), words=tr("hotkeys help")),
+                Command(tr("Keyboard shortcuts"), self.show_shortcuts, ("F1", "Ctrl+/"), words=tr("hotkeys keys help")),
                 Command(tr("Quit"), self.quit, ("Ctrl+Q",), words=tr("exit close end")),
             ),
         }

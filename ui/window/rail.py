@@ -21,19 +21,25 @@ PAGES = {
     "library": (
         tr("Library"),
         "Ctrl+Shift+L",
-        tr("models downloads delete remove disk storage quantise quantize pair draft GGUF"),
+        tr("models downloads delete remove disk storage quantise quantize convert shrink pair draft GGUF"),
     ),
     "speed": (
         tr("Speed"),
         "Ctrl+Shift+G",
-        tr("performance benchmark measure test GPU CPU graphics card processor memory RAM VRAM bandwidth tokens"),
+        tr(
+            "fast slow performance benchmark measure test verify GPU CPU cores graphics card processor memory RAM VRAM "
+            "bandwidth tokens"
+        ),
     ),
     "server": (
         tr("Server"),
         "Ctrl+Shift+S",
-        tr("API key endpoint address port network LAN OpenAI Anthropic editor code log requests remote workers"),
+        tr(
+            "API key endpoint address URL localhost port network LAN phone OpenAI Anthropic VSCode editor code logs "
+            "errors requests remote workers cluster"
+        ),
     ),
-    "jobs": (tr("Jobs"), "Ctrl+Shift+J", tr("batch file background deep question")),
+    "jobs": (tr("Jobs"), "Ctrl+Shift+J", tr("batch queue file background deep question")),
     "settings": (tr("Settings"), "Ctrl+,", tr("preferences options configuration")),
 }
 AT_THE_FOOT = ("settings",)

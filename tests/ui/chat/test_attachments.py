@@ -313,7 +313,8 @@ def test_files_that_are_still_read_stay_with_their_chat(qtbot, watched: MainWind
         window.desk.new_chat()
         assert shelf.chips == [], "they are not of this chat"
     shelf.add([tmp_path / "animals.txt"])
-    shelf.add_text("What was pasted. " * 9)  # it is written on a thread, and comes when another chat is shown
+    # It is written on a thread, and comes when another chat is shown.
+    shelf.add_text(lambda: "What was pasted. " * 9)
     window.desk.open(first)
     qtbot.waitUntil(lambda: [one.name for one in shelf.attachments] == ["animals.txt"])
     qtbot.waitUntil(lambda: shelf.problem.text() == "empty.txt is empty.")
@@ -439,7 +440,7 @@ def test_what_goes_wrong_while_no_pane_shows_its_chat_is_said_where_it_is_opened
 def test_a_message_waits_for_what_was_pasted_until_it_is_written(qtbot, watched: MainWindow) -> None:
     page, shelf = watched.page, watched.page.composer.shelf
     page.composer.set_text("What is this?")
-    shelf.add_text("What was pasted. " * 9)
+    shelf.add_text(lambda: "What was pasted. " * 9)
     assert shelf.is_reading
     assert not page.composer.button.isEnabled()
     qtbot.waitUntil(page.composer.button.isEnabled)
@@ -585,7 +586,16 @@ def test_a_very_long_text_that_is_pasted_is_attached_or_it_is_said_why_not(
     composer.field.insertFromMimeData(data)
     qtbot.waitUntil(lambda: len(composer.shelf.attachments) == 1)
     assert composer.shelf.attachments[0].name == "Pasted text.txt"
+    rich = QMimeData()  # some programs copy nothing else
+    rich.setData("text/html", b"<p>A <b>line</b> of a log.</p>" * 20_000)
+    composer.field.insertFromMimeData(rich)
+    qtbot.waitUntil(lambda: len(composer.shelf.attachments) == 2)
+    assert composer.shelf.attachments[1].parts[0].text.startswith("A line of a log.\nA line")
     assert composer.text == ""
+    rich.setData("text/html", b"<p style='font: large'>Short. </p>" + b"<br>" * 100_000)
+    composer.field.insertFromMimeData(rich)
+    assert composer.text.startswith("Short."), "there is more of marks than of letters"
+    composer.set_text("")
     data.setText("Short.")
     composer.field.insertFromMimeData(data)
     assert composer.text == "Short."

@@ -68,6 +68,11 @@ def test_a_cut_table_stays_a_table_and_code_and_short_lists_are_never_cut() -> N
     pieces = MARKDOWN.pieces("| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 900)
     assert pieces[0].head == "| a | b |\n|---|---|\n"
     assert len(pieces) > 3
+    head = "| a column " * 30 + "|\n" + "|---" * 30 + "|\n"
+    for row in ("| 1 " * 30 + "|\n", "| many words " * 90 + "|\n"):
+        wide = MARKDOWN.pieces(head + row * 90)
+        assert all(piece.length >= len(row) for piece in wide), "none has the head alone"
+        assert all(len(piece.head) + piece.length <= 4 * len(head) + len(row) for piece in wide)
     assert len(MARKDOWN.pieces("```\n" + "line\n" * 5_000)) == 1
     indented = "- one\n" + "  more\n" * 400
     assert len(indented) < MAX_UNCUT

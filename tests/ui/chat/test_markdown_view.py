@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from PySide6.QtGui import QGuiApplication, QTextFrame, QTextTable
@@ -16,6 +17,7 @@ from ui.chat.markdown.markdown import Markdown
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.table_fit import ColumnNeed, column_widths
 from ui.chat.markdown.text_tools import TextTools
+from ui.chat.storage.search_hit import hit_spans
 from ui.theme.colours import use_colours
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import DARK, LIGHT
@@ -135,6 +137,23 @@ def test_what_is_selected_stays_so_while_the_text_grows(make_view, begin: str) -
         assert view.textCursor().selectedText() == "fox"
     view.finish()
     assert view.textCursor().selectedText() == "fox"
+
+
+@pytest.mark.parametrize("begin", ["A ", "A first part.\n\nThen a ", "- one\n- two ", "```\nlet x = 1 ", "A **bold "])
+def test_what_was_found_stays_marked_while_the_text_grows(make_view, begin: str) -> None:
+    view = make_view()
+    view.append(f"{begin}fox and hen")
+    view.flush()
+    view.mark(partial(hit_spans, words="fox"))
+    for more in (" and", "** more\n\n", "Next."):
+        view.append(more)
+        view.flush()
+        assert [mark.cursor.selectedText() for mark in view.extraSelections()] == ["fox"]
+    view.finish()
+    view.set_style(TextStyle(DARK, "Sans", "Monospace"))
+    assert [mark.cursor.selectedText() for mark in view.extraSelections()] == ["fox"]
+    view.mark(None)
+    assert not view.extraSelections()
 
 
 def test_markup_in_a_reply_stays_text_and_images_load_nothing(make_view) -> None:

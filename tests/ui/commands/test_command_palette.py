@@ -71,6 +71,10 @@ MEANT = {
     "hf token": "Hugging Face Hub", "regenerate": "Answer again", "stop": "Stop the reply", "german": "Language",
     "split": "New chat beside this one", "tray": "Keep running without the window", "chatgpt": "Import chats…",
     "context": "Context", "privacy": "No telemetry", "storage": "Library", "font": "Larger text",
+    "web search": "MCP servers", "trash": "Delete this chat", "persona": "Prompts", "fast": "Speed", "url": "Server",
+    "port": "Server", "ram": "Speed", "phone": "Server", "logs": "Server", "queue": "Jobs", "cores": "Speed",
+    "verify": "Speed", "convert": "Library", "startup": "Start at login", "offline": "No telemetry",
+    "max tokens": "Show or hide the settings of the chat", "factory reset": "All settings of this page",
 }  # fmt: skip
 
 

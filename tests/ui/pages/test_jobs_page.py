@@ -71,7 +71,7 @@ def test_a_dropped_file_is_run_and_its_results_saved(qtbot, page: JobsPage, tmp_
     assert "Choose another place" in row.problem.text()
     page.look()
     page.save(key, SAVE, tmp_path / "again.jsonl")
-    qtbot.waitUntil((tmp_path / "again.jsonl").exists)
+    qtbot.waitUntil(lambda: row.line.text().endswith("saved as answers.jsonl, again.jsonl"))
     row.buttons["Remove"].click()
     qtbot.waitUntil(lambda: row_of(page, "3 requests.jsonl") is None)
 

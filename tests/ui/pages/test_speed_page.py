@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtCore import QCoreApplication, QRect, Qt, QTimer
 from PySide6.QtGui import QPaintEvent, QRegion
+from PySide6.QtWidgets import QLabel
 
 from app.server.meters import Gpu, read_nvidia
 from core.values.messages import Bottleneck, Snapshot
@@ -77,6 +78,8 @@ def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) 
         ((None, partners("fox-small", FAST), None, Snapshot()), []),
         ((None, None, copies(50), Snapshot(limited_by=Bottleneck.BANDWIDTH)), [("Show in the library", 2.0)]),
         ((None, None, copies(50), Snapshot(limited_by=Bottleneck.COMPUTE)), []),
+        ((None, None, copies(50), Snapshot(is_in_cache=True)), []),
+        ((None, None, copies(50), None), []),
         ((None, None, copies(99), Snapshot()), []),
         ((None, None, None, Snapshot(cheap_rows=7)), [("", 4.0)]),
         ((ModelFitReport("fox", FitSummary(FitVerdict.GREEN, "")), None, None, Snapshot()), [("", None)]),
@@ -182,6 +185,21 @@ def test_the_line_of_the_processor_is_there_before_its_figure() -> None:
 def ask_machine(api: Api, found: list[dict]) -> dict:
     api.ask("GET", "/slipstream/machine", None, found.append, found.append)
     return found[-1]
+
+
+def test_before_the_first_reply_nothing_is_offered_that_may_not_help(qtbot, served: MainWindow) -> None:
+    served.show_page("speed")
+    page, found = served.speed, list[QuantiseOffer]()
+    assert page is not None
+    served.link.ask(ask.OfferQuantise(served.watch.state.model), found.append)
+
+    def said() -> list[str]:
+        return [label.text() for label in page.findChildren(QLabel) if label.isVisible()]
+
+    qtbot.waitUntil(lambda: found != [] and "Asking…" not in said())
+    assert found[0].targets != ()
+    qtbot.wait(100)  # the page's own answer came before
+    assert not any("smaller copy" in words for words in said()), "it is in the cache"
 
 
 def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: MainWindow, api: Api) -> None:

@@ -117,9 +117,9 @@ class Shelf(Dressed, QWidget):
 
         self._keep(tr("Pasted image.png"), write)
 
-    def add_text(self, text: str) -> None:
-        """Attach a text that was pasted and is too long for a field."""
-        self._keep(tr("Pasted text.txt"), lambda path: path.write_text(text, encoding="utf-8", errors="replace"))
+    def add_text(self, text: Callable[[], str]) -> None:
+        """Attach a text that was pasted and is too long for a field; it is asked for on a thread."""
+        self._keep(tr("Pasted text.txt"), lambda path: path.write_text(text(), encoding="utf-8", errors="replace"))
 
     def _keep(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file that only the message has, on a thread, and read it then."""

@@ -12,6 +12,7 @@ from ui.chat.markdown.formula_rules import FORMULA_BLOCK, OPEN_FORMULA, add_form
 
 MAX_BLOCK = 1_600  # characters of a block that is not code; a longer one is cut, or each new word would cost more
 MAX_TABLE = 600  # a table is the dearest to write
+_HEADS = 3  # a part of a table is at least so many times as long as its head, which each part has again
 _NEVER_CUT = ("fence", "code_block", FORMULA_BLOCK, OPEN_FORMULA)
 MAX_UNCUT = 4 * MAX_BLOCK  # a list or a quote may be this long where it has no good place to cut
 
@@ -65,7 +66,7 @@ class Markdown:
 
     def _parts(self, block: str, kind: str, known: int) -> Iterator[MarkdownBlock]:
         head = block[: _offsets(block, [2])[0]] if kind == "table_open" else ""
-        while (at := cut_offset(block, kind)) is not None and at > known:
+        while (at := cut_offset(block, kind, len(head))) is not None and at > known:
             yield MarkdownBlock(self.parse(block[:at]), at - known, True, head)
             block, known = head + block[at:], len(head)
         yield MarkdownBlock(self.parse(block), len(block) - known)
@@ -103,12 +104,16 @@ def _offsets(text: str, lines: list[int]) -> list[int]:
     return offsets
 
 
-def cut_offset(block: str, kind: str) -> int | None:
-    """Return where a block is to be cut, None where it is not: best at a line that starts at the margin."""
-    limit = MAX_TABLE if kind == "table_open" else MAX_BLOCK
-    if len(block) <= limit:
+def cut_offset(block: str, kind: str, head: int = 0) -> int | None:
+    """Return where a block is to be cut, None where it is not: best at a line that starts at the margin.
+
+    A table is cut between the rows behind its ``head``, the number of characters that each part of it begins with.
+    """
+    if kind == "table_open":
+        return _row_offset(block, head)
+    if len(block) <= MAX_BLOCK:
         return None
-    at = block.rfind("\n", 0, limit)
+    at = block.rfind("\n", 0, MAX_BLOCK)
     while at > 0 and block[at + 1 : at + 2].isspace():
         at = block.rfind("\n", 0, at)
     if at > 0 and kind != "paragraph_open":
@@ -116,6 +121,16 @@ def cut_offset(block: str, kind: str) -> int | None:
     if kind != "paragraph_open" and len(block) <= MAX_UNCUT:
         return None
     return max(block.rfind(" ", 0, MAX_BLOCK), block.rfind("\n", 0, MAX_BLOCK)) + 1 or MAX_BLOCK
+
+
+def _row_offset(table: str, head: int) -> int | None:
+    limit = max(MAX_TABLE, _HEADS * head)
+    if len(table) <= limit:
+        return None
+    at = table.rfind("\n", head, limit)
+    if at < 0:  # the first row is a long one
+        at = table.find("\n", limit)
+    return at + 1 if 0 <= at < len(table) - 1 else None
 
 
 def is_open(fence: MarkdownBlock, text: str) -> bool:

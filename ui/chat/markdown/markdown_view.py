@@ -135,6 +135,8 @@ class MarkdownView(TextView):
             cursor.endEditBlock()
             keep_cursor()
         fit_tables(self.document(), begin)
+        if self.lacks_marks:
+            self.mark_again()
         self._shown_tail = self._text[self._closed :]
         self.grown.emit()
 

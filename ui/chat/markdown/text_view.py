@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from PySide6.QtCore import QSizeF, Qt, QUrl, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QTextCursor, QTextOption, QWheelEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
+from ui.theme.colours import colours
 from ui.theme.text_size import scaled
 from ui.theme.tokens import TAB_WIDTH
 from ui.widgets.growing_edit import PAGE_KEYS
@@ -21,6 +23,7 @@ class TextView(QTextBrowser):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._find: Callable[[str], list[tuple[int, int]]] | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -46,17 +49,28 @@ class TextView(QTextBrowser):
         """Return nothing: text from a model must not make the program read files or ask servers."""
         return None
 
-    def mark(self, found: list[tuple[int, int]], colour: str) -> None:
-        """Mark pieces of the text."""
+    def mark(self, find: Callable[[str], list[tuple[int, int]]] | None) -> None:
+        """Mark the pieces that ``find`` returns for the text; None marks nothing."""
+        self._find = find
+        self.mark_again()
+
+    def mark_again(self) -> None:
+        """Mark the same in a text that was written anew."""
         marks: list[QTextEdit.ExtraSelection] = []
-        for begin, end in found:
+        for begin, end in self._find(self.toPlainText()) if self._find is not None else ():
             mark = QTextEdit.ExtraSelection()
             mark.cursor = QTextCursor(self.document())
             mark.cursor.setPosition(begin)
             mark.cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
-            mark.format.setBackground(QColor(colour))
+            mark.format.setBackground(QColor(colours().selection))
             marks.append(mark)
         self.setExtraSelections(marks)
+
+    @property
+    def lacks_marks(self) -> bool:
+        """Whether something is to be marked that is not, for its text was written anew or has not come yet."""
+        marks = self.extraSelections()
+        return self._find is not None and not (marks and all(mark.cursor.hasSelection() for mark in marks))
 
     def first_mark_top(self) -> int:
         """Return how far below the top of this view the first marked piece is, in pixels; 0 without one."""

@@ -18,7 +18,6 @@ from ui.chat.messages.user_message import UserMessage
 from ui.chat.storage.search_hit import hit_spans
 from ui.client.chat_records import Message, Role, Status
 from ui.language import tr
-from ui.theme.colours import colours
 from ui.theme.tokens import COLUMN, Space
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import ScrollColumn
@@ -173,7 +172,7 @@ class Transcript(ScrollColumn):
         self._is_following = False
         views = self._views[message_id].text_views
         for view in views:
-            view.mark(hit_spans(view.toPlainText(), words), colours().selection)
+            view.mark(partial(hit_spans, words=words))
         # Where it is, the layout says later, and again while messages above it are made.
         self._hit = next((view for view in views if view.extraSelections()), views[-1])
         QTimer.singleShot(0, self._hit, self._go_to_hit)
@@ -183,7 +182,7 @@ class Transcript(ScrollColumn):
         self._hit = None
         for view in self._views.values():
             for text in view.text_views:
-                text.mark([], "")
+                text.mark(None)
 
     def go_to_end(self) -> None:
         """Scroll to the end and stay there."""

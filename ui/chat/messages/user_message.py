@@ -96,6 +96,7 @@ class UserMessage(MessageView):
         text = self.message.content if self.more.isHidden() else beginning(self.message.content)
         self.view.setWordWrapMode(wrap_mode(text))
         cursor.insertText(text, self._tools.style.body)
+        self.view.mark_again()
         self._fit()
 
     def _fit(self) -> None:

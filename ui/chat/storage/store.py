@@ -332,11 +332,11 @@ class ChatStore:
         with self._transaction():
             self._db.execute("UPDATE chat SET is_archived=? WHERE id=?", (is_archived, chat_id))
 
-    def move(self, chat_ids: Iterable[int], folder: str) -> None:
-        """Put chats into a folder; "" takes them out of the one they are in."""
+    def move(self, chat_ids: Iterable[int], folder: str, out_of: str | None = None) -> None:
+        """Put chats into a folder, "" for none; with ``out_of`` only those that are in that one."""
         with self._transaction():
-            rows = [(_storable(folder), chat_id) for chat_id in chat_ids]
-            self._db.executemany("UPDATE chat SET folder=? WHERE id=?", rows)
+            rows = [(_storable(folder), chat_id, out_of, _storable(out_of or "")) for chat_id in chat_ids]
+            self._db.executemany("UPDATE chat SET folder=? WHERE id=? AND (? IS NULL OR folder=?)", rows)
 
     def rename_folder(self, folder: str, name: str) -> list[int]:
         """Give a folder another name, which may be that of another folder; "" takes its chats out. Return these."""
