@@ -104,6 +104,13 @@ CLIENTS = (
         version="4.0.105",
     ),
     Client(
+        "OpenRouter",
+        "@openrouter/sdk",
+        "chats, streams, tools, responses and vectors by its own client, which checks every field",
+        ("openrouter.mjs",),
+        "npm",
+    ),
+    Client(
         "Mastra",
         "@mastra/core",
         "an agent's reply, stream, form and tool",
@@ -199,6 +206,13 @@ CLIENTS = (
         version="0.7.5",
     ),
     Client(
+        "AG2",
+        "ag2",
+        "replies, forms and a tool, whole and streamed, by chats, responses, Anthropic's protocol and Ollama's",
+        ("ag2_client.py",),
+        more=("ag2[openai,anthropic,ollama]",),
+    ),
+    Client(
         "Semantic Kernel",
         "semantic-kernel",
         "a chat, a stream, a form, an agent with a function",
@@ -275,6 +289,20 @@ CLIENTS = (
         ("guidance_client.py",),
         more=("openai",),
         version="0.3.1",
+    ),
+    Client(
+        "Hugging Face (Python)",
+        "huggingface_hub",
+        "a chat, a stream, a form, a tool by its client for inference",
+        ("huggingface_client.py",),
+    ),
+    Client(
+        "Hugging Face (Node)",
+        "@huggingface/inference",
+        "a chat, a stream, a form by its client for inference; an agent's reply",
+        ("huggingface.mjs",),
+        "npm",
+        ("@huggingface/tiny-agents",),
     ),
     Client(
         "lm-eval",

@@ -66,6 +66,9 @@ def test_json_mode_a_type_of_the_client_and_a_stream_are_constrained(server):
         ({"json_schema": {"type": "integer", "minimum": 1, "maximum": 9}}, r"[1-9]"),
         ({"response_format": {"type": "json_object", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
         ({"response_format": {"type": "json_schema", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
+        # TGI's spelling, which huggingface_hub makes of any schema, and the one of its own example.
+        ({"response_format": {"type": "json_object", "value": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
+        ({"response_format": {"type": "json", "value": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
         # vLLM's spellings, as outlines and guidance send them, and SGLang's.
         ({"structured_outputs": {"json": {"const": {"a": 1}}, "whitespace_pattern": None}}, r'\{\s*"a":\s*1\s*\}'),
         ({"structured_outputs": {"json": '{"enum": [7]}'}}, "7"),
