@@ -179,6 +179,14 @@ CLIENTS = (
         ("llama_index_client.py",),
         more=("llama-index-llms-ollama", "llama-index-embeddings-openai-like", "llama-index-embeddings-ollama"),
     ),
+    Client(
+        "LlamaIndex (Node)",
+        "llamaindex",
+        "replies, streams, tools and vectors, by chats, responses and Ollama's protocol",
+        ("llamaindex.mjs",),
+        "npm",
+        ("@llamaindex/openai", "@llamaindex/ollama", "zod"),
+    ),
     Client("OpenAI Agents", "openai-agents", "an agent with a tool, through responses", ("agents_client.py",)),
     Client(
         "OpenAI Agents (Node)",
@@ -250,6 +258,13 @@ CLIENTS = (
         ("agent_framework_client.py",),
     ),
     Client(
+        "LiveKit Agents",
+        "livekit-agents",
+        "a stream and a tool, by chats and responses (with `use_websocket=False`); without voices",
+        ("livekit_client.py",),
+        more=("livekit-plugins-openai",),
+    ),
+    Client(
         "Google ADK",
         "google-adk",
         "an agent with a tool and three turns, by OpenAI's protocol, Anthropic's and Ollama's",
@@ -283,6 +298,12 @@ CLIENTS = (
         version="1.3.3",
     ),
     Client(
+        "BAML",
+        "baml-py",
+        "a text by its own client, as from OpenAI in three ways, Anthropic and Ollama",
+        ("baml_client.py",),
+    ),
+    Client(
         "guidance",
         "guidance",
         "a text, a form, one of two words, as from OpenAI and vLLM",
@@ -307,7 +328,7 @@ CLIENTS = (
     Client(
         "Mistral",
         "mistralai",
-        "a chat, a stream, a form, a tool, vectors and models by its own client, which checks every field",
+        "a chat, a stream, a form, a tool and vectors by its own client, which checks every field; no list of models",
         ("mistral_client.py",),
     ),
     Client(

@@ -107,8 +107,10 @@ def test_a_form_of_vllm_s_that_is_none_is_refused(server, asked):
     assert (answer.status_code, "structured_outputs" in message or "regex" in message) == (400, True), message
 
 
-def test_a_required_call_is_a_call_of_one_of_the_tools(server):
-    answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, n=3, max_tokens=300)
+@pytest.mark.parametrize("choice", ["required", "any"])  # the second is Mistral's word
+def test_a_required_call_is_a_call_of_one_of_the_tools(server, choice):
+    asked = {"tools": [WEATHER, DICE], "tool_choice": choice}
+    answer = server.chat(extra_body=asked, temperature=1, n=3, max_tokens=300)
     for choice in answer.choices:
         assert (choice.finish_reason, choice.message.content or "") == ("tool_calls", "")
         for call in choice.message.tool_calls:
