@@ -215,6 +215,11 @@ def _ours_for_groqs(form: Any) -> Any:
     return {"parsed": "deepseek", "raw": "none"}.get(form, form) if isinstance(form, str) else form
 
 
+def _ours_for_mistrals(choice: Any) -> Any:
+    """Return OpenAI's word for a choice of tools where ``choice`` is Mistral's."""
+    return "required" if choice == "any" else choice
+
+
 class ChatCompletionBody(GenerationBody):
     """The body of POST /v1/chat/completions."""
 
@@ -224,7 +229,9 @@ class ChatCompletionBody(GenerationBody):
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
     tools: list[ChatTool] | None = Field(None, max_length=MAX_TOOLS)
-    tool_choice: Literal["auto", "none", "required"] | ChosenTool | None = None
+    tool_choice: Annotated[
+        Literal["auto", "none", "required"] | ChosenTool | None, BeforeValidator(_ours_for_mistrals)
+    ] = None
     parallel_tool_calls: bool | None = None
     modalities: list[Literal["text"]] | None = None
     timings_per_token: Annotated[bool | None, HINT] = None

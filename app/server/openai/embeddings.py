@@ -122,7 +122,8 @@ async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
         {"object": "embedding", "index": index, "embedding": base64_of(one[0]) if is_base64 else floats_of(one[0])}
         for index, one in enumerate(vectors.answer.vectors)
     ]
-    return json_response({"object": "list", "data": data, "model": vectors.model, "usage": vectors.usage})
+    answer = {"id": request.id, "object": "list", "data": data}  # Mistral's client needs an id
+    return json_response(answer | {"model": vectors.model, "usage": vectors.usage})
 
 
 def check_pooling(model: LoadedModel) -> None:

@@ -71,6 +71,15 @@ class ResponseFormat(_SchemaBody):
     type: Literal["text", "json_object", "json_schema"]
     json_schema: NamedSchema | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_tgi(cls, form: Any) -> Any:
+        """Take TGI's spelling too: huggingface_hub's client sends every schema as ``value`` of a ``json_object``."""
+        if not isinstance(form, dict) or "schema" in form:
+            return form
+        renamed = {("schema" if key == "value" else key): entry for key, entry in form.items()}
+        return renamed | ({"type": "json_object"} if form.get("type") == "json" else {})
+
     @model_validator(mode="after")
     def _schema_fits_type(self) -> ResponseFormat:
         schema = self.json_schema.schema_ if self.json_schema is not None else self.schema_

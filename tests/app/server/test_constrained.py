@@ -66,6 +66,9 @@ def test_json_mode_a_type_of_the_client_and_a_stream_are_constrained(server):
         ({"json_schema": {"type": "integer", "minimum": 1, "maximum": 9}}, r"[1-9]"),
         ({"response_format": {"type": "json_object", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
         ({"response_format": {"type": "json_schema", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
+        # TGI's spelling, which huggingface_hub makes of any schema, and the one of its own example.
+        ({"response_format": {"type": "json_object", "value": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
+        ({"response_format": {"type": "json", "value": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
         # vLLM's spellings, as outlines and guidance send them, and SGLang's.
         ({"structured_outputs": {"json": {"const": {"a": 1}}, "whitespace_pattern": None}}, r'\{\s*"a":\s*1\s*\}'),
         ({"structured_outputs": {"json": '{"enum": [7]}'}}, "7"),
@@ -104,8 +107,10 @@ def test_a_form_of_vllm_s_that_is_none_is_refused(server, asked):
     assert (answer.status_code, "structured_outputs" in message or "regex" in message) == (400, True), message
 
 
-def test_a_required_call_is_a_call_of_one_of_the_tools(server):
-    answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, n=3, max_tokens=300)
+@pytest.mark.parametrize("choice", ["required", "any"])  # the second is Mistral's word
+def test_a_required_call_is_a_call_of_one_of_the_tools(server, choice):
+    asked = {"tools": [WEATHER, DICE], "tool_choice": choice}
+    answer = server.chat(extra_body=asked, temperature=1, n=3, max_tokens=300)
     for choice in answer.choices:
         assert (choice.finish_reason, choice.message.content or "") == ("tool_calls", "")
         for call in choice.message.tool_calls:

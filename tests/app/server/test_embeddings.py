@@ -50,6 +50,7 @@ def test_a_text_may_come_in_an_object_as_jina_and_llama_server_take_it(encoder):
     for one in ({"text": TEXTS[0]}, {"prompt_string": TEXTS[0]}, {"content": parts}):
         answer = encoder.http.post("/v1/embeddings", json={"input": [one, TEXTS[1]]}).json()
         np.testing.assert_allclose(answer["data"][0]["embedding"], plain[0], atol=1e-5)
+        assert answer["id"].startswith("embd-"), "Mistral's client checks for one, as vLLM gives it"
     seen = ({"prompt_string": "a", "multimodal_data": ["x"]}, {"text": "a", "image": "x"})
     for bad in (*seen, {}, {"text": None}, {"content": "a"}, {"content": [{"type": "image_url"}]}, {"content": []}):
         answer = encoder.http.post("/v1/embeddings", json={"input": bad})

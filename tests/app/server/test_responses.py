@@ -57,6 +57,12 @@ def test_a_response_says_what_a_chat_says(server, story):
     assert story.output[0].status == "incomplete"
 
 
+def test_a_response_names_its_penalties_for_clients_that_check_every_field(responses, story):
+    assert {"frequency_penalty", "presence_penalty"} <= story.to_dict().keys()  # OpenRouter's client
+    told = responses.create(**STORY, extra_body={"frequency_penalty": 0.5}).to_dict()
+    assert (told["frequency_penalty"], told["presence_penalty"]) == (0.5, None)
+
+
 def test_a_stream_has_the_same_text_as_the_whole(responses):
     whole = responses.create(**STORY)
     events, final = streamed(responses, **STORY)
