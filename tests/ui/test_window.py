@@ -265,6 +265,17 @@ def test_writing_begins_at_the_side_of_its_script(window: MainWindow) -> None:
         assert (begin > line.width() / 2) is is_from_right, text
 
 
+def test_an_open_receipt_has_its_whole_height_before_it_is_painted(qtbot, window: MainWindow) -> None:
+    window.resize(900, 480)
+    ask(qtbot, window, "Tell me a story.")
+    reply_view(window).receipt.toggle()
+    card = reply_view(window).receipt_card
+    assert card.height() == card.heightForWidth(card.width())
+    at_once = card.height()
+    QCoreApplication.processEvents()
+    assert card.height() == at_once
+
+
 def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow, tmp_path: Path) -> None:
     assert window.page.stack.currentWidget() is window.page.welcome
     message = ask(qtbot, window, "Tell me a story.")
