@@ -99,6 +99,7 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
             and all(label.height() >= label.heightForWidth(label.width()) for label in labels)
             and all(label.wordWrap() or label.width() >= label.sizeHint().width() for label in labels)
             and not any(one.intersects(other) for one in boxes for other in boxes if one is not other)
+            and len({example.findChild(QLabel).y() for example in welcome.examples}) == 1
             and note.height() >= welcome.note.heightForWidth(note.width())
             and note.bottom() < min(box.top() for box in boxes)
         )
@@ -742,7 +743,7 @@ def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: Main
     server.error = (400, {"error": {"message": sentence, "type": "x", "code": "context_length_exceeded"}})
     ask(qtbot, window, "long " * 10_000)
     problem = reply_view(window).problem
-    assert problem.text == "The prompt has 2113 tokens, which exceeds the available context size of 1024."
+    assert problem.text == "The chat is too long: the model cannot read all of it at once."
     assert problem.button.text() == "Make it fit…"
     problem.button.click()
     assert list(ways(window)) == ["Shorten the message"]
