@@ -87,10 +87,14 @@ class CuratedModel:
             known.append(Sentence("{draft} may draft", draft=f"{self.draft.repo_id}:{self.draft.quantisation}"))
         if not self.is_tested:
             known = [Sentence("{what}, untested", what=what) for what in known]
-        if self.assistant is not None:
-            told = Sentence("{assistant}, made to draft for it, does not run here", assistant=self.assistant)
-            known.append(told)
         return joined(known, "; ")
+
+    @property
+    def unusable_draft(self) -> str:
+        """What was made to draft for it and does not run here, in words; "" if there is nothing."""
+        if self.assistant is None:
+            return ""
+        return Sentence("{assistant}, made to draft for it, does not run here", assistant=self.assistant)
 
 
 @dataclass(frozen=True, slots=True)

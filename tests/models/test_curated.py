@@ -102,7 +102,7 @@ def test_drafts_are_entries_of_their_own_and_said_to_be_untested():
             assert (model.draft.repo_id, model.draft.quantisation) in names
             assert "may draft, untested" in model.drafting
         assert ("own file, untested" in model.drafting) == bool(model.facts.n_mtp_layers)
-        assert (model.assistant is not None) == ("does not run here" in model.drafting)
+        assert (model.assistant is not None) == ("does not run here" in model.unusable_draft)
 
 
 @pytest.mark.parametrize("title", PUBLISHED)

@@ -100,6 +100,7 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
             and all(label.height() >= label.heightForWidth(label.width()) for label in labels)
             and all(label.wordWrap() or label.width() >= label.sizeHint().width() for label in labels)
             and not any(one.intersects(other) for one in boxes for other in boxes if one is not other)
+            and len({example.findChild(QLabel).y() for example in welcome.examples}) == 1
             and note.height() >= welcome.note.heightForWidth(note.width())
             and note.bottom() < min(box.top() for box in boxes)
         )
@@ -264,6 +265,17 @@ def test_writing_begins_at_the_side_of_its_script(window: MainWindow) -> None:
         begin = line.cursorToX(0)
         begin = begin[0] if isinstance(begin, tuple) else begin
         assert (begin > line.width() / 2) is is_from_right, text
+
+
+def test_an_open_receipt_has_its_whole_height_before_it_is_painted(qtbot, window: MainWindow) -> None:
+    window.resize(900, 480)
+    ask(qtbot, window, "Tell me a story.")
+    reply_view(window).receipt.toggle()
+    card = reply_view(window).receipt_card
+    assert card.height() == card.heightForWidth(card.width())
+    at_once = card.height()
+    QCoreApplication.processEvents()
+    assert card.height() == at_once
 
 
 def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow, tmp_path: Path) -> None:
@@ -756,7 +768,7 @@ def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: Main
     server.error = (400, {"error": {"message": sentence, "type": "x", "code": "context_length_exceeded"}})
     ask(qtbot, window, "long " * 10_000)
     problem = reply_view(window).problem
-    assert problem.text == "The prompt has 2113 tokens, which exceeds the available context size of 1024."
+    assert problem.text == "The chat is too long: the model cannot read all of it at once."
     assert problem.button.text() == "Make it fit…"
     problem.button.click()
     assert list(ways(window)) == ["Shorten the message"]

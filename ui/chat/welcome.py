@@ -15,14 +15,14 @@ from ui.widgets.page_layout import ScrollColumn
 
 TOY_EXAMPLES = (
     (tr("Tell me a story about a fox."), tr("A short story")),
-    (tr("What is speculative decoding?"), tr("A question it knows")),
+    (tr("What is a token?"), tr("A question it knows")),
     (tr("List the planets."), tr("A list")),
     (tr("Write a Python function that reverses a string."), tr("Some code")),
 )
 EXAMPLES = (
     (tr("Explain in three sentences how you work."), tr("Explain")),
     (tr("Write a Python script that finds duplicate files."), tr("Code")),
-    (tr("Summarise the text that I paste next in three points."), tr("Summarise")),
+    (tr("Summarise a text that I paste next."), tr("Summarise")),
     (tr("Draft a friendly reply that declines an invitation."), tr("Write")),
 )
 TOY_TEXT = tr(
@@ -168,5 +168,6 @@ class _Example(QPushButton):
         head.setProperty("tone", "caption")
         for label in (head, text):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        fill(QVBoxLayout(self), head, text, spacing=2, margins=(Space.M + 2, Space.S, Space.M, Space.S))
+        text.setAlignment(Qt.AlignmentFlag.AlignTop)  # heads stand side by side, however long a text is
+        fill(QVBoxLayout(self), head, (text, 1), spacing=Space.XS, margins=(Space.M + 2, Space.M + 2, Space.M, Space.S))
         self.clicked.connect(lambda: self.tried.emit(self.prompt))

@@ -1113,6 +1113,16 @@
       <translation>Aus dem Ordner nehmen</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Rename</source>
+      <translation>Umbenennen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Create</source>
+      <translation>Anlegen</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/markdown/document_writer.py" />
       <source>mermaid  ·  a diagram as text: copy it into a Mermaid viewer to see it</source>
       <translation>mermaid  ·  ein Diagramm als Text: Kopiere es in einen Mermaid-Betrachter, um es zu sehen</translation>
@@ -1356,6 +1366,11 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>prompt {total}, {cached_tokens} cached</source>
       <translation>Prompt {total}, {cached_tokens} aus dem Cache</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>The chat is too long: the model cannot read all of it at once.</source>
+      <translation>Der Chat ist zu lang: Das Modell kann ihn nicht auf einmal lesen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1736,13 +1751,18 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompt_menu.py" />
+      <source>Keep what is written…</source>
+      <translation>Geschriebenes speichern…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompt_menu.py" />
       <source>All prompts…</source>
       <translation>Alle Prompts…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompt_menu.py" />
-      <source>Keep what is written…</source>
-      <translation>Geschriebenes speichern…</translation>
+      <source>Write a prompt…</source>
+      <translation>Einen Prompt schreiben…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompt_menu.py" />
@@ -2545,8 +2565,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/welcome.py" />
-      <source>What is speculative decoding?</source>
-      <translation>What is speculative decoding?</translation>
+      <source>What is a token?</source>
+      <translation>What is a token?</translation>
     </message>
     <message>
       <location filename="../../ui/chat/welcome.py" />
@@ -2595,8 +2615,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/welcome.py" />
-      <source>Summarise the text that I paste next in three points.</source>
-      <translation>Fasse den Text, den ich als Nächstes einfüge, in drei Punkten zusammen.</translation>
+      <source>Summarise a text that I paste next.</source>
+      <translation>Fasse einen Text zusammen, den ich gleich einfüge.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/welcome.py" />
@@ -3323,16 +3343,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>A file of requests</source>
-      <translation>Eine Datei mit Anfragen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Choose a .jsonl file; one can also be dropped anywhere on this page</source>
-      <translation>Eine .jsonl-Datei wählen; du kannst sie auch irgendwo auf dieser Seite ablegen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
       <source>A hard question</source>
       <translation>Eine schwere Frage</translation>
     </message>
@@ -3358,8 +3368,18 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>No jobs yet: choose a file, or ask a hard question.</source>
-      <translation>Noch keine Aufgaben: Wähle eine Datei, oder stelle eine schwere Frage.</translation>
+      <source>A file of requests</source>
+      <translation>Eine Datei mit Anfragen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Choose a .jsonl file; one can also be dropped anywhere on this page</source>
+      <translation>Eine .jsonl-Datei wählen; du kannst sie auch irgendwo auf dieser Seite ablegen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>No jobs yet: ask a hard question, or choose a file.</source>
+      <translation>Noch keine Aufgaben: Stelle eine schwere Frage oder wähle eine Datei.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -3653,8 +3673,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
-      <source>Speeds are {speeds}. {source} As of {date}.</source>
-      <translation>Geschwindigkeiten sind {speeds}. {source} Stand {date}.</translation>
+      <source>Speeds are {speeds}; people read about five tokens a second. {source} As of {date}.</source>
+      <translation>Geschwindigkeiten sind {speeds}; Menschen lesen etwa fünf Token je Sekunde. {source} Stand {date}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
@@ -3713,13 +3733,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>Its memory reads {bandwidth} a second. That sets how fast a model can write: each token reads the model's weights once.</source>
-      <translation>Der Speicher liest {bandwidth} je Sekunde. Das bestimmt, wie schnell ein Modell schreiben kann: Jedes Token liest die Gewichte des Modells einmal.</translation>
+      <source>Its memory reads {bandwidth} a second: that sets how fast a model can write.</source>
+      <translation>Der Speicher liest {bandwidth} je Sekunde: Das bestimmt, wie schnell ein Modell schreiben kann.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>{name} reads {bandwidth} a second. That sets how fast a model in its memory can write: each token reads the model's weights once.</source>
-      <translation>{name} liest {bandwidth} je Sekunde. Das bestimmt, wie schnell ein Modell in ihrem Speicher schreiben kann: Jedes Token liest die Gewichte des Modells einmal.</translation>
+      <source>{name} reads {bandwidth} a second: that sets how fast a model in its memory can write.</source>
+      <translation>{name} liest {bandwidth} je Sekunde: Das bestimmt, wie schnell ein Modell in ihrem Speicher schreiben kann.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -3743,6 +3763,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
+      <source>Open a model file…</source>
+      <translation>Modelldatei öffnen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
       <source>Use a .gguf file of this machine; this needs no network</source>
       <translation>Eine .gguf-Datei dieses Rechners verwenden; dafür braucht es kein Netz</translation>
     </message>
@@ -3753,8 +3778,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>Your machine</source>
-      <translation>Dein Rechner</translation>
+      <source>Models for your machine</source>
+      <translation>Modelle für deinen Rechner</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -3808,8 +3833,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>≈ is an estimate for this machine. People read about five tokens a second.</source>
-      <translation>≈ ist eine Schätzung für diesen Rechner. Menschen lesen etwa fünf Token je Sekunde.</translation>
+      <source>A token (tok) is a piece of a word. People read about five a second.</source>
+      <translation>Ein Token (tok) ist ein Stück eines Wortes. Menschen lesen etwa fünf je Sekunde.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -3835,6 +3860,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/library/hub_dialog.py" />
       <source>Not logged in.</source>
       <translation>Nicht angemeldet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Only models whose licence has to be accepted need an access token. Huggingface.co makes one, in Settings.</source>
+      <translation>Nur Modelle, deren Lizenz man annehmen muss, brauchen ein Zugangs-Token. Huggingface.co erstellt eines, unter Settings.</translation>
     </message>
     <message>
       <location filename="../../ui/library/hub_dialog.py" />
@@ -3883,6 +3913,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/hub_dialog.py" />
+      <source>Access token</source>
+      <translation>Zugangs-Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
       <source>Address</source>
       <translation>Adresse</translation>
     </message>
@@ -3890,11 +3925,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/library/hub_dialog.py" />
       <source>Proxy</source>
       <translation>Proxy</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/hub_dialog.py" />
-      <source>Access token</source>
-      <translation>Zugangs-Token</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -4618,8 +4648,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
-      <source>{now}, by its settings  ▾</source>
-      <translation>{now}, durch seine Einstellungen  ▾</translation>
+      <source>{now}, by its settings</source>
+      <translation>{now}, durch seine Einstellungen</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />

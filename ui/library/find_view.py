@@ -215,7 +215,7 @@ class FindView(Dressed, QWidget):
         self._say_head(
             tr("To begin with"),
             tr(
-                "Speeds are {speeds}. {source} As of {date}.",
+                "Speeds are {speeds}; people read about five tokens a second. {source} As of {date}.",
                 speeds=speeds,
                 source=of_data(known.source),
                 date=day(datetime.fromisoformat(known.date).timestamp()),

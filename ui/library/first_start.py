@@ -77,7 +77,7 @@ class FirstStart(QFrame):
         self._place: FolderPlace | None = None  # of another program
         self.close_button = IconButton("close", tr("Close this card"), size=16)
         self.offers = [OfferedModel(choice) for choice in SuggestionTier]
-        self.file = TextButton(tr("Choose a file…"), tr("Use a .gguf file of this machine; this needs no network"))
+        self.file = TextButton(tr("Open a model file…"), tr("Use a .gguf file of this machine; this needs no network"))
         self.more = TextButton(tr("All models…"), tr("Find models"))
         self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
         self._again.timeout.connect(self._measure)
@@ -93,7 +93,7 @@ class FirstStart(QFrame):
         link.downloads_changed.connect(self._on_downloads)
 
     def _lay_out(self) -> None:
-        head = QLabel(tr("Your machine"))
+        head = QLabel(tr("Models for your machine"))
         head.setProperty("tone", "section")
         top = fill(QHBoxLayout(), (head, 1), self.close_button)
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -102,7 +102,7 @@ class FirstStart(QFrame):
             self._row.addWidget(offer, 1)
             offer.hide()
         foot = fill(QHBoxLayout(), (self.note, 1), self.file, self.more)
-        column = fill(QVBoxLayout(self), top, spacing=Space.XS, margins=(Space.L, Space.S, Space.M, Space.M))
+        column = fill(QVBoxLayout(self), top, spacing=Space.XS, margins=(Space.L, Space.S, Space.L, Space.M))
         self._row.setContentsMargins(0, Space.XS, 0, 0)
         fill(column, self.machine, self.speed, Space.S, self.others, self._row, Space.XS, foot)
 
@@ -121,7 +121,7 @@ class FirstStart(QFrame):
     def minimumSizeHint(self) -> QSize:
         """Return what it needs with the three below each other: beside each other they would hold the page wide."""
         widest = max(offer.minimumSizeHint().width() for offer in self.offers)
-        return QSize(widest + Space.L + Space.M, super().minimumSizeHint().height())
+        return QSize(widest + 2 * Space.L, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the three below each other where it is narrow."""
@@ -136,7 +136,7 @@ class FirstStart(QFrame):
 
     def _arrange(self) -> None:
         needed = [offer.minimumSizeHint().width() + Space.S for offer in self.offers if not offer.isHidden()]
-        least = len(needed) * max(needed, default=0) + Space.L + Space.M
+        least = len(needed) * max(needed, default=0) + 2 * Space.L
         is_wide = self.width() >= max(scaled(SIDE_BY_SIDE), least)
         direction = QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom
         if self._row.direction() != direction:
@@ -199,7 +199,7 @@ class FirstStart(QFrame):
         for offer in self.offers:
             offer.show_row(chosen.get(offer.choice))
         if chosen:
-            self.note.setText(tr("≈ is an estimate for this machine. People read about five tokens a second."))
+            self.note.setText(tr("A token (tok) is a piece of a word. People read about five a second."))
         elif self._is_measured:
             self.note.setText(tr("None of the usual models fits well into this machine's memory. Smaller ones may."))
         self._on_downloads(self._link.downloads)
@@ -354,16 +354,14 @@ def _speed_of(found: MachineFacts) -> str:
     gpu = max(found.gpus, key=lambda one: one.bandwidth or 0.0, default=None)
     if gpu is not None and gpu.bandwidth:
         return tr(
-            "{name} reads {bandwidth} a second. That sets how fast a model in its memory can write: each token reads "
-            "the model's weights once.",
+            "{name} reads {bandwidth} a second: that sets how fast a model in its memory can write.",
             name=gpu.name,
             bandwidth=size_of(gpu.bandwidth),
         )
     if gpu is not None:
         return tr("How fast {name} reads a model is measured when nothing else is at work.", name=gpu.name)
     return tr(
-        "Its memory reads {bandwidth} a second. That sets how fast a model can write: each token "
-        "reads the model's weights once.",
+        "Its memory reads {bandwidth} a second: that sets how fast a model can write.",
         bandwidth=size_of(found.bandwidth or 0.0),
     )
 

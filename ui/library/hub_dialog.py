@@ -28,6 +28,9 @@ KEYRING = "the system keyring"
 # Where an access token comes from, in the words of the window.
 ORIGINS = {KEYRING: tr("the system keyring"), "Hugging Face's token file": tr("Hugging Face's token file")}
 NOBODY = tr("Not logged in.")
+ACCOUNT = tr(
+    "Only models whose licence has to be accepted need an access token. Huggingface.co makes one, in Settings."
+)
 
 
 class HubDialog(Dialog):
@@ -54,18 +57,20 @@ class HubDialog(Dialog):
         self._column = column = QVBoxLayout(self)
         column.setContentsMargins(Space.XL, Space.XL, Space.XL, Space.L)
         column.setSpacing(Space.S)
-        for words, field in (
-            (tr("Address"), self.address),
-            (tr("Proxy"), self.proxy),
-            (tr("Access token"), self.token),
+        column.addWidget(plain_label(ACCOUNT))
+        row = fill(QHBoxLayout(), (self.who, 1), self.log_in, self.log_out)
+        # First what most people come for.
+        for words, field, more in (
+            (tr("Access token"), self.token, (row,)),
+            (tr("Address"), self.address, ()),
+            (tr("Proxy"), self.proxy, ()),
         ):
             label = QLabel(words)
             label.setProperty("tone", "section")
             label.setBuddy(field)
             field.setAccessibleName(words)
-            fill(column, label, field, Space.XS)
-        row = fill(QHBoxLayout(), (self.who, 1), self.log_in, self.log_out)
-        fill(column, row, note, self.problem)
+            fill(column, label, field, *more, Space.XS)
+        fill(column, note, self.problem)
         column.addSpacing(Space.S)
         ends = fill(QHBoxLayout(), STRETCH, self.close_button, self.save)
         column.addLayout(ends)

@@ -13,7 +13,9 @@ from models.library.values import Choosing, DraftOffers, ModelRow, OfferRow, Pai
 from ui.client.library_link import LibraryLink
 from ui.language import dotted, tr
 from ui.library.labels import offer_line, partner_gain, size_of
-from ui.theme.layouts import STRETCH, fill
+from ui.theme.colours import Dressed, colours
+from ui.theme.icons import set_icon
+from ui.theme.layouts import STRETCH, against_reading, fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
@@ -41,7 +43,7 @@ RESET = tr("The draft in the model's settings is reset.")
 NO_OFFER = tr("There is nothing to download that is known to fit.")
 
 
-class PartnersCard(QWidget):
+class PartnersCard(Dressed, QWidget):
     """Shows the partners of one model. A test goes on when another model is shown, and is found again with its own."""
 
     changed = Signal()  # another drafts now, or more is known of the gains
@@ -62,6 +64,7 @@ class PartnersCard(QWidget):
         self.facts = FactsGrid()
         self.choice, self.test = QPushButton(tr("Automatic")), QPushButton(tr("Test this pair"))
         self.choice.setToolTip(WHO)
+        self.choice.setLayoutDirection(against_reading())
         self.test.setToolTip(tr("Measures on this machine and keeps the fastest; takes about a minute for each"))
         self.test.clicked.connect(self._on_test)
         self.wait = NoteCard(CALM, tr("Test anyway"))
@@ -71,6 +74,11 @@ class PartnersCard(QWidget):
         self.offers = QVBoxLayout()
         self._offered: list[QWidget] = []
         self._lay_out(title)
+        self.dress()
+
+    def dress(self) -> None:
+        """Draw the arrow of the choice."""
+        set_icon(self.choice, "down", colours().muted, size=12)
 
     def _lay_out(self, title: QLabel) -> None:
         buttons = fill(QHBoxLayout(), self.choice, self.test, STRETCH, spacing=Space.S)
@@ -160,7 +168,7 @@ class PartnersCard(QWidget):
         )
         is_set = found.choosing is Choosing.SETTINGS
         self.choice.setVisible(bool(usable) or is_set)
-        self.choice.setText(on_button(tr("{now}, by its settings  ▾", now=now) if is_set else f"{now}  ▾"))
+        self.choice.setText(on_button(tr("{now}, by its settings", now=now) if is_set else now))
         self.choice.setToolTip(WHO_BY_SETTINGS if is_set else WHO)
         self.choice.setAccessibleName(tr("Who drafts: {now}", now=now))
         menu = QMenu(self)

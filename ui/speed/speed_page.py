@@ -196,7 +196,8 @@ class SpeedPage(Dressed, PageColumn):
         self.dress()
         what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
         self.unit.setText(tr("{what}, the last reply", what=what) if self._is_last else what)
-        self.limit.setText(self._limit(shown) if speed > 0 else NOTHING)
+        # A line would also break behind the slash of a unit.
+        self.limit.setText(self._limit(shown).replace("/", "/\N{WORD JOINER}") if speed > 0 else NOTHING)
         self.why.setText(sentences.decision(shown, self._why, self._is_last) or UNDECIDED)
         pairs = list(zip(shown.drafted_at, shown.accepted_at, strict=False))[:MOST_DEPTHS]
         bars = [

@@ -10,6 +10,8 @@ from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
 
+EDGE = 2  # pixels, of the border around what is read, which shows that it has the keyboard
+
 
 class Dialog(QDialog):
     """Is gone when it is closed."""
@@ -44,8 +46,8 @@ class ReadingDialog(Dialog):
         close.clicked.connect(self.accept)
         close.setDefault(True)
         head, foot = QVBoxLayout(), QVBoxLayout()
-        head.setContentsMargins(Space.XL, 0, Space.XL, 0)
-        foot.setContentsMargins(Space.XL, 0, Space.XL, 0)
+        for outside in (head, foot):
+            outside.setContentsMargins(Space.XL + EDGE, 0, Space.XL + EDGE, 0)
         head.addWidget(plain_label(title, "title"))
         foot.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
         fill(QVBoxLayout(self), head, (self.area, 1), foot, margins=(0, Space.L, 0, Space.L))

@@ -57,6 +57,7 @@ def _about(one: Suggestion) -> str:
         f"{parameters(facts.n_params)} parameters{active}",
         one.model.licence,
         one.model.drafting,
+        one.model.unusable_draft,
     )
     return "; ".join(part for part in told if part)
 

@@ -210,6 +210,8 @@ def test_a_chat_is_pinned_archived_and_moved_by_its_menu(qtbot, panel: HistoryPa
     assert moved.args == [1, "Home"]
     folders.actions()[3].trigger()
     dialog = panel.findChild(QInputDialog)
+    assert dialog.okButtonText() == "Create"
+    assert dialog.findChild(QLineEdit).width() > 300, "a name is seen whole"
     dialog.setTextValue("  A  new one ")
     with qtbot.waitSignal(panel.moved) as moved:
         dialog.accept()

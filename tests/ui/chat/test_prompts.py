@@ -63,6 +63,16 @@ def test_a_prompt_asks_for_its_variables_and_goes_into_the_message(qtbot, window
     assert composer.text == "Please: Into German: fox"
 
 
+def test_who_has_no_prompt_yet_is_offered_to_write_one(qtbot, window: MainWindow) -> None:
+    composer = window.page.composer
+    menu = window.chats.prompt_menu.offer(composer.prompts, False, composer.insert, "")
+    assert [action.text() for action in menu.actions()] == ["No prompts yet", "Write a prompt…"]
+    menu.actions()[1].trigger()
+    menu.close()
+    dialog = window.findChild(PromptsDialog)
+    assert dialog.focusWidget() is dialog.name
+
+
 def test_tab_does_not_stop_at_an_empty_list_of_prompts(qtbot, window: MainWindow) -> None:
     window.chats.prompt_menu.manage()
     dialog = window.findChild(PromptsDialog)

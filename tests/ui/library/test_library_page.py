@@ -344,7 +344,9 @@ def test_the_models_to_begin_with_say_fit_and_speed_before_the_hub_is_asked(
     (small,) = (row for row in rows if row.title == "Qwen3.5 0.8B")
     assert small.line.startswith("Small machines  ·  773M  ·  Q4_K_M  ·  ≈ 548 MB")
     assert "heads in its own file, untested" in small.line
+    assert not any("does not run" in row.line for row in rows), "nobody asked for what cannot be had"
     assert "Speeds are not known" not in page.finder.foot.text()
+    assert "people read about five tokens a second" in page.finder.foot.text()
     assert hub.asked == []
     page.finder.list.choose(small.key)
     qtbot.waitUntil(lambda: bool(hub.asked))
@@ -565,6 +567,7 @@ def test_a_gated_repository_has_the_usual_model_chosen_and_leads_to_the_settings
     assert not pane.recommendation.isVisible()
     page.settings_button.click()
     (dialog,) = page.window().findChildren(HubDialog)
+    assert dialog.token.y() < dialog.address.y(), "most people come for it"
     qtbot.keyClicks(dialog.proxy, "http://p")
     qtbot.waitUntil(lambda: dialog.address.text() == hub.address)
     assert dialog.proxy.text() == "http://p", "what is typed before it is known what was set stays"

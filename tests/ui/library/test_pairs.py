@@ -56,6 +56,8 @@ def test_who_drafts_is_chosen(qtbot, page: LibraryPage) -> None:
     card = page.models.details.partners
     actions = {action.text(): action for action in card.choice.menu().actions()}
     assert list(actions) == ["Automatic", "None", DRAFT]
+    assert card.choice.text() == "Automatic"
+    assert not card.choice.icon().isNull(), "the arrow of other choices"
     actions["None"].trigger()
     qtbot.waitUntil(lambda: card.shown is not None and card.shown.choosing is Choosing.NONE)
     assert card.choice.text().startswith("None")

@@ -96,6 +96,7 @@ def test_a_job_is_paused_goes_on_and_is_cancelled(qtbot, page: JobsPage, tmp_pat
 
 def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage, tmp_path: Path) -> None:
     question = "What is a fox/hen?"
+    assert page.question.y() < page.choose.y(), "first what anybody understands"
     page.ask.click()
     assert page.question_problem.text() == "Write the question first."
     page.question.setPlainText(question)

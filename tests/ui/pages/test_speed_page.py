@@ -211,7 +211,7 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     assert float(page.rate.text().replace(",", "")) > 0
     what, _, reads = page.limit.text().partition(": ")
     assert what.lower() in LIMITS.values()
-    assert "GB/s" in reads
+    assert "GB/\N{WORD JOINER}s" in reads, "it breaks at a space only"
     assert all(LIMITS[bound] == f"limited by {words}" for bound, words in faces.LIMITS.items()), "as in the foot"
     assert page.why.text() != ""
     qtbot.waitUntil(lambda: "tokens per second now" in page.plots[0].accessibleDescription())

@@ -43,6 +43,7 @@ from ui.language import tr
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap, set_icon
 from ui.theme.layouts import STRETCH, fill
+from ui.theme.text_size import scaled
 from ui.theme.tokens import SIDEBAR, Corner, Space
 from ui.widgets.elided_label import on_button
 from ui.widgets.fields import SearchField
@@ -59,6 +60,7 @@ EXPORTED_ALL = {tr("JSON, to import again (*.json)"): "json", tr("Markdown, a fi
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 LEAST, MOST = SIDEBAR * 3 // 4, SIDEBAR * 2  # pixels, between which its edge can be dragged
 MOST_LETTERS = 60  # of the name of a folder
+NAME_WIDTH = 360  # pixels, of the dialog that asks for a name
 
 
 class HistoryPanel(Dressed, QFrame):
@@ -426,6 +428,8 @@ class HistoryPanel(Dressed, QFrame):
         dialog.setWindowTitle(title)
         dialog.setLabelText(tr("Name"))
         dialog.setTextValue(now)
+        dialog.setOkButtonText(tr("Rename") if now else tr("Create"))
+        dialog.resize(scaled(NAME_WIDTH), dialog.sizeHint().height())  # Qt's own is hardly wider than its buttons
 
         def named(text: str) -> None:
             if name := " ".join(text.split()):

@@ -173,6 +173,7 @@ class ReceiptCard(QFrame):
                 label.setProperty("tone", "caption" if column in (1, 3) else "")
                 label.setWordWrap(column == 3)  # the others are a word or two
                 self._legend.addWidget(label, row, column)
+                label.show()  # the layout would a moment later, and until then the card would be too low
 
 
 def _words(phase: Phase) -> tuple[str, str, str]:

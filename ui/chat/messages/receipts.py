@@ -19,7 +19,9 @@ def failure_of(message: Message) -> str | None:
     """Return why a reply failed, in words that stay true when the chat is read later; None where it did not."""
     if message.status is not Status.FAILED or message.problem is None:
         return None
-    if message.finish_reason in (CONTEXT_FULL, ENGINE_DIED):
+    if message.finish_reason == CONTEXT_FULL:
+        return tr("The chat is too long: the model cannot read all of it at once.")
+    if message.finish_reason == ENGINE_DIED:
         return message.problem.split(". ")[0].rstrip(".") + "."
     return message.problem
 

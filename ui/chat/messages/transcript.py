@@ -23,6 +23,7 @@ from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import ScrollColumn
 
 PAGE = 16  # messages that are made, one by one
+_LAYERS = 4  # layouts within each other, from a receipt's facts to the transcript: each grows once those in it have
 NEAR_TOP = 300  # pixels from the top at which older messages are fetched
 
 
@@ -248,6 +249,7 @@ class Transcript(ScrollColumn):
             assistant.race_wanted.connect(self.race_wanted)
             assistant.tint_wanted.connect(self.tint_wanted)
             assistant.calls.answered.connect(self.call_answered)
+            assistant.receipt.toggled.connect(self._on_receipt)
             if message.status is not Status.STREAMING:
                 assistant.show_ended(message)
             view = assistant
@@ -304,6 +306,11 @@ class Transcript(ScrollColumn):
             self._n_wanted = self._n_made + PAGE
             self._more_timer.start()
         self._show_to_end()
+
+    def _on_receipt(self, is_open: bool) -> None:
+        """Give a receipt its height before it is painted: else it is seen once, squeezed into the room there was."""
+        for _ in range(_LAYERS):
+            _lay_out()
 
     def _on_unfolded(self, is_open: bool) -> None:
         """Stay where something was unfolded: at the end it would be out of sight. What comes in is followed."""

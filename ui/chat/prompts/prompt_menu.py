@@ -42,7 +42,7 @@ class PromptMenu(QObject):
         if written.strip():
             new = Prompt(0, title_of(written), written, is_system)
             menu.addAction(tr("Keep what is written…"), lambda: self.manage(new))
-        menu.addAction(tr("All prompts…"), self.manage)
+        menu.addAction(tr("All prompts…") if prompts else tr("Write a prompt…"), self.manage)
         open_menu(menu, button, is_above=True)
         return menu
 
