@@ -36,7 +36,6 @@ from app.server.http.limits import (
     OriginCheck,
     PlainPath,
     RequestIds,
-    Unpacked,
     check_manages,
 )
 from app.server.http.sse import ClientGone
@@ -336,7 +335,6 @@ def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origi
         Middleware(BearerAuth, keys=keys),
         Middleware(JsonOnly),
         Middleware(BodyLimit),
-        Middleware(Unpacked),
         Middleware(PassThrough, remotes=remotes),
     ]
     return middleware

@@ -96,7 +96,8 @@ class RequestObserver(Protocol):
 class AskedRequest:
     """A request that has not ended, of ``since`` on ``time.monotonic``.
 
-    ``who`` is the name of the key that it came with, ``made_by`` the key's id.
+    ``who`` is the name of the key that it came with, ``made_by`` the key's id. One that ``is_cancelled`` never counts
+    as answered: its end may have been on the way here already.
     """
 
     request: AnyRequest
@@ -104,6 +105,13 @@ class AskedRequest:
     since: float = field(default_factory=time.monotonic)
     who: str | None = field(default_factory=caller.get)
     made_by: str | None = field(default_factory=caller_id.get)
+    is_cancelled: bool = False
+
+    def end(self, event: Ended) -> Ended:
+        """Return its end, which is that of a cancelled request where it was cancelled and has not failed."""
+        if self.is_cancelled and event.reason is not FinishReason.FAILED:
+            return replace(event, reason=FinishReason.CANCELLED)
+        return event
 
 
 @dataclass(slots=True)
@@ -217,6 +225,9 @@ class EngineBridge:
 
     def cancel(self, request_id: str) -> None:
         """End one request early; its channel still hears of its end."""
+        asked = self._live.get(request_id) or self._asked.get(request_id)
+        if asked is not None:
+            asked.is_cancelled = True
         if self._engine is not None:
             self._engine.cancel(request_id)
 
@@ -260,6 +271,7 @@ class EngineBridge:
             if live.decoding_since is None:
                 live.decoding_since = time.monotonic()
         elif type(event) is Ended:
+            event = live.end(event)
             self._forget(event.request_id)
             if event.receipt.decode_rate > 0:
                 self.last_reply = _of_reply(event.receipt, self.last_reply or Snapshot())
@@ -280,6 +292,7 @@ class EngineBridge:
         """Pass on an event of a request that generates nothing; one that nobody waits for is dropped."""
         asked = self._asked.get(event.request_id)
         if type(event) is Ended:
+            event = asked.end(event) if asked is not None else event
             self._asked.pop(event.request_id, None)
         elif type(event) is Embedded:
             self.totals.n_embedded += sum(event.n_tokens)

@@ -252,8 +252,9 @@ def _is_json(content_type: bytes) -> bool:
 class BodyLimit:
     """Refuse bodies above ``limit`` bytes, whether the client says their length or sends them in chunks.
 
-    A body that stops arriving for ``patience`` seconds is given up, and so is one that comes more slowly than
-    ``slowest`` bytes per second once these are over.
+    Bodies in gzip or deflate are unpacked, and the same limit holds for what they become. A body that stops arriving
+    for ``patience`` seconds is given up, and so is one that comes more slowly than ``slowest`` bytes per second once
+    these are over.
     """
 
     def __init__(
@@ -265,7 +266,7 @@ class BodyLimit:
         self._slowest = slowest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with a counting ``receive``, or answer 413."""
+        """Pass the request on with a ``receive`` that counts and unpacks, or answer 413 or 415."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -276,12 +277,21 @@ class BodyLimit:
                 await _drain(receive, MAX_DRAINED, self._patience)
             await send_error(scope, send, refuse(413, _too_large(limit, f"{declared} bytes")), {"connection": "close"})
             return
-        n_read = 0
+        encoding = (header(scope, b"content-encoding") or b"identity").strip().lower() or b"identity"
+        if encoding not in (b"identity", *PACKED):
+            named = f"The body has the encoding {encoding.decode('latin-1')[:40]!r}: send it as it is, or in "
+            await send_error(scope, send, refuse(415, f"{named}{_PACKINGS}."), {"accept-encoding": _PACKINGS})
+            return
+        packed = _PackedBody(encoding.decode()) if encoding in PACKED else None
+        if packed is not None:
+            fields = [field for field in scope["headers"] if field[0] not in (b"content-encoding", b"content-length")]
+            scope = {**scope, "headers": fields}
+        n_read = n_unpacked = 0
         is_whole = False
         began = time.monotonic()
 
         async def counting_receive() -> Message:
-            nonlocal n_read, is_whole
+            nonlocal n_read, n_unpacked, is_whole
             try:
                 # When the body is here, this waits for the client to leave.
                 left = began + self._patience + n_read / self._slowest - time.monotonic()
@@ -291,10 +301,17 @@ class BodyLimit:
                 raise HTTPException(408, self._too_slow(), {"connection": "close"}) from None
             is_whole = not message.get("more_body")
             n_read += len(message.get("body", b""))
-            if n_read > limit:
+            if packed is not None and message["type"] == "http.request":
+                # No more than may be there is ever unpacked: a few bytes can stand for gigabytes.
+                message = {**message, "body": packed.unpack(message.get("body", b""), limit - n_unpacked + 1)}
+                n_unpacked += len(message["body"])
+            if max(n_read, n_unpacked) > limit:
                 if message.get("more_body"):
                     await _drain(receive, MAX_DRAINED, self._patience)
-                raise HTTPException(413, _too_large(limit, "larger"), {"connection": "close"})
+                size = "larger" if n_read > limit else "larger once it is unpacked"
+                raise HTTPException(413, _too_large(limit, size), {"connection": "close"})
+            if packed is not None and is_whole and message["type"] == "http.request":
+                packed.check_end()
             return message
 
         await self._app(scope, counting_receive, send)
@@ -306,50 +323,27 @@ class BodyLimit:
         )
 
 
-class Unpacked:
-    """Unpack bodies in gzip or deflate. What they become is limited as the body of another request is."""
+class _PackedBody:
+    """A body in gzip or deflate that arrives in parts."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, encoding: str) -> None:
+        self._encoding, self._parser = encoding, zlib.decompressobj(_ZLIB_OR_GZIP)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its body as it was before it was packed, or answer 415."""
-        encoding = (header(scope, b"content-encoding") or b"").strip().lower() if scope["type"] == "http" else b""
-        if encoding in (b"", b"identity"):
-            await self._app(scope, receive, send)
-            return
-        if encoding not in PACKED:
-            named = f"The body has the encoding {encoding.decode('latin-1')[:40]!r}: send it as it is, or in "
-            await send_error(scope, send, refuse(415, f"{named}{_PACKINGS}."), {"accept-encoding": _PACKINGS})
-            return
-        limit = MAX_UPLOAD if scope["path"] == UPLOADS else MAX_BODY
-        parser = zlib.decompressobj(_ZLIB_OR_GZIP)
-        n_read = 0
+    def unpack(self, part: bytes, most: int) -> bytes:
+        """Return what the next part stands for, at most so many bytes. Raises HTTPException."""
+        is_over = self._parser.eof
+        try:
+            body = b"" if is_over else self._parser.decompress(part, most)
+        except zlib.error:
+            raise HTTPException(400, f"The body is not in {self._encoding}, as its header says.") from None
+        if self._parser.unused_data or (is_over and part):
+            raise HTTPException(400, f"The body in {self._encoding} goes on behind its end.")
+        return body
 
-        async def unpacking_receive() -> Message:
-            nonlocal n_read
-            message = await receive()
-            if message["type"] != "http.request":
-                return message
-            packed, is_over = message.get("body", b""), parser.eof
-            try:
-                # No more than may be there is ever unpacked: a few bytes can stand for gigabytes.
-                body = b"" if is_over else parser.decompress(packed, limit - n_read + 1)
-            except zlib.error:
-                raise HTTPException(400, f"The body is not in {encoding.decode()}, as its header says.") from None
-            if parser.unused_data or (is_over and packed):
-                raise HTTPException(400, f"The body in {encoding.decode()} goes on behind its end.")
-            n_read += len(body)
-            if n_read > limit:
-                if message.get("more_body"):
-                    await _drain(receive, MAX_DRAINED, BODY_SECONDS)
-                raise HTTPException(413, _too_large(limit, "larger once it is unpacked"), {"connection": "close"})
-            if not message.get("more_body") and not parser.eof:
-                raise HTTPException(400, f"The body in {encoding.decode()} has no end.")
-            return {**message, "body": body}
-
-        fields = [field for field in scope["headers"] if field[0] not in (b"content-encoding", b"content-length")]
-        await self._app({**scope, "headers": fields}, unpacking_receive, send)
+    def check_end(self) -> None:
+        """Raise HTTPException where the last part was not the end."""
+        if not self._parser.eof:
+            raise HTTPException(400, f"The body in {self._encoding} has no end.")
 
 
 def _too_large(limit: int, size: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import struct
 import sys
@@ -182,7 +183,13 @@ class TemplateRenderer:
     async def _running(self) -> Process:
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-I", str(SCRIPT), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+                *(sys.executable, "-I", str(SCRIPT)),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                start_new_session=True,
+                # What long prompts took goes back to the system, as in the server (glibc alone knows this).
+                env=os.environ | {"MALLOC_MMAP_THRESHOLD_": str(1 << 20)},
             )
         return self._process
 

@@ -27,7 +27,7 @@ from core.values.messages import (
     Token,
     TokenLogprob,
 )
-from core.values.request import Request
+from core.values.request import Request, TokenizeRequest
 from tests.support.scripted_engine import ScriptedEngine
 
 pytestmark = pytest.mark.anyio
@@ -125,6 +125,14 @@ async def test_closing_cancels_what_still_runs_and_hears_no_more(bridge, engine)
     assert channel.is_over
     assert (bridge.n_active, bridge.n_queued) == (0, 0)
     assert engine.cancelled == ["b"]
+
+
+@pytest.mark.parametrize("ask", [Request("a", "x"), TokenizeRequest("a", ("x",))], ids=["text", "tokens"])
+async def test_a_request_that_ends_while_it_is_cancelled_counts_as_cancelled(bridge, engine, ask):
+    channel = bridge.open([ask], streams=True)
+    bridge.cancel("a")
+    engine.tell(Ended("a", FinishReason.LENGTH))  # sent before the engine had read the cancel
+    assert await channel.take() == [Ended("a", FinishReason.CANCELLED)]
 
 
 async def test_states_that_came_before_the_loop_are_not_lost(engine):
