@@ -665,7 +665,7 @@ def test_a_receipt_stays_within_a_narrow_chat(qtbot, window: MainWindow) -> None
         qtbot.waitUntil(
             lambda: card.tint.width() == min(card.tint.sizeHint().width(), card.layout().contentsRect().width())
         )
-        assert card.width() <= room
+        qtbot.waitUntil(lambda: card.width() <= room)
         option = QStyleOptionButton()
         card.tint.initStyleOption(option)
         assert option.text == words if words == "Tint" else option.text.startswith("Tint the") and "…" in option.text

@@ -3618,6 +3618,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
+      <source>predicted for this machine; people read about five tokens a second</source>
+      <translation>für diesen Rechner vorhergesagt; Menschen lesen etwa fünf Token je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
       <source>Search the Hugging Face Hub</source>
       <translation>Hugging Face Hub durchsuchen</translation>
     </message>
@@ -3663,18 +3668,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
-      <source>predicted for this machine</source>
-      <translation>für diesen Rechner vorhergesagt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/find_view.py" />
       <source>not known until this machine was measured</source>
       <translation>erst bekannt, wenn dieser Rechner gemessen ist</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
-      <source>Speeds are {speeds}; people read about five tokens a second. {source} As of {date}.</source>
-      <translation>Geschwindigkeiten sind {speeds}; Menschen lesen etwa fünf Token je Sekunde. {source} Stand {date}.</translation>
+      <source>Speeds are {speeds}. {source} As of {date}.</source>
+      <translation>Geschwindigkeiten sind {speeds}. {source} Stand {date}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />

@@ -211,11 +211,12 @@ class FindView(Dressed, QWidget):
 
     def _show_suggested(self, known: Suggested) -> None:
         is_measured = any(row.rate is not None for row in known.rows)
-        speeds = tr("predicted for this machine") if is_measured else tr("not known until this machine was measured")
+        predicted = tr("predicted for this machine; people read about five tokens a second")
+        speeds = predicted if is_measured else tr("not known until this machine was measured")
         self._say_head(
             tr("To begin with"),
             tr(
-                "Speeds are {speeds}; people read about five tokens a second. {source} As of {date}.",
+                "Speeds are {speeds}. {source} As of {date}.",
                 speeds=speeds,
                 source=of_data(known.source),
                 date=day(datetime.fromisoformat(known.date).timestamp()),

@@ -94,7 +94,7 @@ class ToldMachine(QObject):
 @pytest.mark.parametrize(
     ("rate", "words"),
     [
-        (3.6e12, "RTX reads 3,600.0 GB a second. That sets how fast a model in its memory"),
+        (3.6e12, "RTX reads 3,600.0 GB a second: that sets how fast a model in its memory"),
         (None, "How fast RTX reads a model is measured when"),
     ],
 )
