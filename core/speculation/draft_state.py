@@ -10,7 +10,8 @@ from core.scheduler.sequence import Sequence
 from core.speculation.proposers.proposer import CostlyProposer, DraftChain, Proposer, SequenceAcceptance
 
 # A proposer is probed after so many verified tokens without a draft of its own: at first, and if its latest draft was
-# all right. Lookups bring up to 32 tokens in a step, so with 8 there would then be a probe in nearly every step.
+# all right. Lookups bring up to 32 tokens in a step, so with 8 there would then be a probe in nearly every step. Of
+# one that has not drafted yet nothing is known: it comes sooner.
 FIRST_PROBE, PROBE_WHEN_RIGHT = 8, 32
 # After a failure a proposer is left alone for this many tokens, each time for twice as many.
 _FIRST_PAUSE, _LONGEST_PAUSE = 8, 512

@@ -1,4 +1,4 @@
-// Hugging Face's client for inference and its tiny agent: chats, streams, a form and a tool.
+// Hugging Face's client for inference and its tiny agent: chats, streams, a form and an agent's reply.
 import assert from "node:assert";
 import { InferenceClient } from "@huggingface/inference";
 import { Agent } from "@huggingface/tiny-agents";
@@ -17,6 +17,6 @@ const form = await client.chatCompletion({ ...asked, response_format });
 assert(["small", "large"].includes(JSON.parse(form.choices[0].message.content).size));
 const agent = new Agent({ endpointUrl, apiKey: accessToken, model, servers: [] });
 await agent.loadTools();
-const parts = [];
-for await (const part of agent.run("Hello")) parts.push(part);
-assert(parts.length);
+let said = "";
+for await (const part of agent.run("Hello")) said += part.choices?.[0]?.delta.content ?? "";
+assert(said);

@@ -768,7 +768,7 @@ def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: Main
     server.error = (400, {"error": {"message": sentence, "type": "x", "code": "context_length_exceeded"}})
     ask(qtbot, window, "long " * 10_000)
     problem = reply_view(window).problem
-    assert problem.text == "The chat is too long: the model cannot read all of it at once."
+    assert problem.text == "This is too long: the model cannot read all of it at once."
     assert problem.button.text() == "Make it fit…"
     problem.button.click()
     assert list(ways(window)) == ["Shorten the message"]

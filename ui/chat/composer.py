@@ -159,7 +159,7 @@ def _has_many_letters(rich: str) -> bool:
     """Return whether an HTML text is too long for the field, without laying it out: that takes seconds."""
     n_letters = 0
     for piece in _BEHIND_TAG.finditer(rich):
-        n_letters += len(piece[1])
+        n_letters += len(piece[1].strip())
         if n_letters > MOST_PASTED:
             return True
     return False

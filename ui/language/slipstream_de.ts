@@ -1369,8 +1369,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>The chat is too long: the model cannot read all of it at once.</source>
-      <translation>Der Chat ist zu lang: Das Modell kann ihn nicht auf einmal lesen.</translation>
+      <source>This is too long: the model cannot read all of it at once.</source>
+      <translation>Das ist zu lang: Das Modell kann nicht alles auf einmal lesen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -3833,8 +3833,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>A token (tok) is a piece of a word. People read about five a second.</source>
-      <translation>Ein Token (tok) ist ein Stück eines Wortes. Menschen lesen etwa fünf je Sekunde.</translation>
+      <source>≈ is an estimate. A token (tok) is a piece of a word; people read about five a second.</source>
+      <translation>≈ ist eine Schätzung. Ein Token (tok) ist ein Stück eines Wortes; Menschen lesen etwa fünf je Sekunde.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -3863,8 +3863,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/hub_dialog.py" />
-      <source>Only models whose licence has to be accepted need an access token. Huggingface.co makes one, in Settings.</source>
-      <translation>Nur Modelle, deren Lizenz man annehmen muss, brauchen ein Zugangs-Token. Huggingface.co erstellt eines, unter Settings.</translation>
+      <source>Models whose licence has to be accepted, and private ones, need an access token. You make one on huggingface.co, in Settings.</source>
+      <translation>Modelle, deren Lizenz man annehmen muss, und private brauchen ein Zugangs-Token. Du erstellst es auf huggingface.co unter Settings.</translation>
     </message>
     <message>
       <location filename="../../ui/library/hub_dialog.py" />

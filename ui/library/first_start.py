@@ -199,7 +199,9 @@ class FirstStart(QFrame):
         for offer in self.offers:
             offer.show_row(chosen.get(offer.choice))
         if chosen:
-            self.note.setText(tr("A token (tok) is a piece of a word. People read about five a second."))
+            self.note.setText(
+                tr("≈ is an estimate. A token (tok) is a piece of a word; people read about five a second.")
+            )
         elif self._is_measured:
             self.note.setText(tr("None of the usual models fits well into this machine's memory. Smaller ones may."))
         self._on_downloads(self._link.downloads)

@@ -29,7 +29,8 @@ KEYRING = "the system keyring"
 ORIGINS = {KEYRING: tr("the system keyring"), "Hugging Face's token file": tr("Hugging Face's token file")}
 NOBODY = tr("Not logged in.")
 ACCOUNT = tr(
-    "Only models whose licence has to be accepted need an access token. Huggingface.co makes one, in Settings."
+    "Models whose licence has to be accepted, and private ones, need an access token. You make one on huggingface.co, "
+    "in Settings."
 )
 
 

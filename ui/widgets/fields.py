@@ -257,7 +257,8 @@ class CheckField(QCheckBox):
         """End the words in an ellipsis where there is no room for all of them."""
         super().initStyleOption(option)
         room = self.style().subElementRect(QStyle.SubElement.SE_CheckBoxContents, option, self).width()
-        option.text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, room)
+        mode, flag = Qt.TextElideMode.ElideRight, Qt.TextFlag.TextShowMnemonic.value
+        option.text = self.fontMetrics().elidedText(self.text(), mode, room, flag)
 
     def hitButton(self, at: QPoint) -> bool:
         """Take clicks in the whole line."""

@@ -268,8 +268,8 @@ class RowDelegate(QStyledItemDelegate):
         inner = rect.adjusted(Space.M, Space.S - 1, -Space.M, -Space.S + 1)
         # All places are given from left to right.
         self._whole, self._way = QRect(inner), option.direction
-        inner.setWidth(min(inner.width(), scaled(COLUMN)))  # farther apart no eye would connect name and figure
         upper, lower = QRect(inner), QRect(inner)
+        upper.setWidth(min(inner.width(), scaled(COLUMN)))  # farther apart no eye would connect name and figure
         upper.setBottom(inner.center().y() if row.line else inner.bottom())
         lower.setTop(inner.center().y() + 1)
         upper.setRight(self._paint_right(painter, upper, row.right))

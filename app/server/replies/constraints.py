@@ -75,10 +75,12 @@ class ResponseFormat(_SchemaBody):
     @classmethod
     def _from_tgi(cls, form: Any) -> Any:
         """Take TGI's spelling too: huggingface_hub's client sends every schema as ``value`` of a ``json_object``."""
-        if not isinstance(form, dict) or "schema" in form:
+        if not isinstance(form, dict) or form.get("type") not in ("json", "json_object"):
             return form
-        renamed = {("schema" if key == "value" else key): entry for key, entry in form.items()}
-        return renamed | ({"type": "json_object"} if form.get("type") == "json" else {})
+        taken = form | {"type": "json_object"}
+        if "value" in taken and taken.get("schema") is None:
+            taken["schema"] = taken.pop("value")
+        return taken
 
     @model_validator(mode="after")
     def _schema_fits_type(self) -> ResponseFormat:

@@ -56,7 +56,7 @@ static constexpr int MAX_HEADS   = 256;
 // Up to so many queries read the cache itself: making a block F32 first takes longer than doing so for each of them.
 static constexpr int FEW_QUERIES = 8;
 
-// Cells are fetched so many blocks ahead: a step reads all weights in between, so they come from memory.
+// Cells are fetched so many blocks ahead: between two steps all weights are read, so cells are no longer in a cache.
 static constexpr int AHEAD = 2;
 
 // Scores beyond, as powers of two, count as this: integers stay exact in F32.
@@ -128,8 +128,8 @@ static inline vec load(const ggml_fp16_t * from) {
 #endif
 }
 
-// The keys or values of some cells: a block that was made F32, or the cache itself. Beyond the last cell, it comes again:
-// what is computed of it is not used.
+// The keys or values of some cells: a block that was made F32, or the cache itself, where the last cell comes again beyond
+// it: what is computed of that is not used.
 struct block_rows {
     const float * data;
     int64_t       stride;
@@ -596,6 +596,7 @@ struct worker {
         }
         memset(sums, 0, nq*dv*sizeof(float));
 
+        fetch_cells(a.v, cells + begin, std::min(AHEAD*BLOCK, end - begin), kv_head, stream);
         for (int32_t at = begin; at < end; at += BLOCK) {
             const int n = std::min(BLOCK, end - at);
             const int n_next = std::min(BLOCK, end - at - AHEAD*BLOCK);

@@ -69,6 +69,7 @@ def test_json_mode_a_type_of_the_client_and_a_stream_are_constrained(server):
         # TGI's spelling, which huggingface_hub makes of any schema, and the one of its own example.
         ({"response_format": {"type": "json_object", "value": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
         ({"response_format": {"type": "json", "value": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
+        ({"response_format": {"type": "json", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
         # vLLM's spellings, as outlines and guidance send them, and SGLang's.
         ({"structured_outputs": {"json": {"const": {"a": 1}}, "whitespace_pattern": None}}, r'\{\s*"a":\s*1\s*\}'),
         ({"structured_outputs": {"json": '{"enum": [7]}'}}, "7"),
@@ -107,9 +108,9 @@ def test_a_form_of_vllm_s_that_is_none_is_refused(server, asked):
     assert (answer.status_code, "structured_outputs" in message or "regex" in message) == (400, True), message
 
 
-@pytest.mark.parametrize("choice", ["required", "any"])  # the second is Mistral's word
-def test_a_required_call_is_a_call_of_one_of_the_tools(server, choice):
-    asked = {"tools": [WEATHER, DICE], "tool_choice": choice}
+@pytest.mark.parametrize("word", ["required", "any"])  # the second is Mistral's
+def test_a_required_call_is_a_call_of_one_of_the_tools(server, word):
+    asked = {"tools": [WEATHER, DICE], "tool_choice": word}
     answer = server.chat(extra_body=asked, temperature=1, n=3, max_tokens=300)
     for choice in answer.choices:
         assert (choice.finish_reason, choice.message.content or "") == ("tool_calls", "")
@@ -308,6 +309,7 @@ def test_a_schema_that_is_not_strict_is_followed_as_far_as_it_can_be(server):
     ("fields", "param", "says"),
     [
         (form(type="yaml"), "response_format.type", "json_object"),
+        (form(type="json_schema", value={"name": "x", "schema": {"const": 1}}), "response_format.value", "not known"),
         (form(), "response_format", "needs"),
         (form(type="text", schema={}), "response_format", "takes no schema"),
         (form(json_schema={"name": "x", "schema": {"type": "nope"}}), "response_format", "Invalid type: nope"),

@@ -156,6 +156,17 @@ def test_what_was_found_stays_marked_while_the_text_grows(make_view, begin: str)
     assert not view.extraSelections()
 
 
+def test_the_mark_at_the_end_of_code_does_not_grow_with_it_and_new_hits_are_marked(make_view) -> None:
+    view = make_view()
+    view.append("```\nlet fox")
+    view.flush()
+    view.mark(partial(hit_spans, words="fox"))
+    for more in ("y = 1\n", "z\n", "fox\n"):
+        view.append(more)
+        view.flush()
+    assert [mark.cursor.selectedText() for mark in view.extraSelections()] == ["fox", "fox"]
+
+
 def test_markup_in_a_reply_stays_text_and_images_load_nothing(make_view) -> None:
     view = make_view()
     view.set_text(TEXT)

@@ -73,6 +73,17 @@ def test_who_has_no_prompt_yet_is_offered_to_write_one(qtbot, window: MainWindow
     assert dialog.focusWidget() is dialog.name
 
 
+def test_the_first_text_of_a_kind_is_begun_where_there_are_others(qtbot, window: MainWindow) -> None:
+    window.chats.prompts.save(Prompt(0, "Pirate", "Speak like a pirate.", True))
+    composer = window.page.composer
+    menu = window.chats.prompt_menu.offer(composer.prompts, False, composer.insert, "")
+    menu.actions()[1].trigger()
+    menu.close()
+    dialog = window.findChild(PromptsDialog)
+    assert (dialog.name.text(), dialog.text.toPlainText()) == ("", "")
+    assert dialog.focusWidget() is dialog.name
+
+
 def test_tab_does_not_stop_at_an_empty_list_of_prompts(qtbot, window: MainWindow) -> None:
     window.chats.prompt_menu.manage()
     dialog = window.findChild(PromptsDialog)

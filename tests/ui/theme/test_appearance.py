@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from PySide6.QtCore import QEvent, QObject
-from PySide6.QtWidgets import QComboBox, QLabel, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QStackedWidget, QStyleOptionButton, QVBoxLayout, QWidget
 
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.text_size import scaled
@@ -84,6 +84,18 @@ def test_in_high_contrast_a_box_that_cannot_be_ticked_is_fainter(qtbot, appearan
     can = edge()
     box.setEnabled(False)
     assert edge() > can + 0.2
+
+
+def test_a_box_that_is_as_wide_as_its_words_shows_them_all(qtbot) -> None:
+    box = CheckField("Files && folders")
+    qtbot.addWidget(box)
+    box.resize(box.sizeHint())
+    option = QStyleOptionButton()
+    box.initStyleOption(option)
+    assert option.text == "Files && folders"
+    box.resize(box.sizeHint().width() // 2, box.height())
+    box.initStyleOption(option)
+    assert option.text.endswith("…")
 
 
 @pytest.mark.parametrize("kind", [CALM, WARNING])

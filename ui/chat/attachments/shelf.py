@@ -118,7 +118,10 @@ class Shelf(Dressed, QWidget):
         self._keep(tr("Pasted image.png"), write)
 
     def add_text(self, text: Callable[[], str]) -> None:
-        """Attach a text that was pasted and is too long for a field; it is asked for on a thread."""
+        """Attach a text that was pasted and is too long for a field; it is asked for on a thread.
+
+        Qt keeps Python's lock while it reads HTML, so the window still waits for that: half a second for a megabyte.
+        """
         self._keep(tr("Pasted text.txt"), lambda path: path.write_text(text(), encoding="utf-8", errors="replace"))
 
     def _keep(self, name: str, write: Callable[[Path], object]) -> None:

@@ -135,8 +135,8 @@ class MarkdownView(TextView):
             cursor.endEditBlock()
             keep_cursor()
         fit_tables(self.document(), begin)
-        if self.lacks_marks:
-            self.mark_again()
+        if self._find is not None:
+            self.mark_again()  # a mark at the end of a text that grows would grow with it
         self._shown_tail = self._text[self._closed :]
         self.grown.emit()
 

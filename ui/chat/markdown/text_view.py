@@ -66,12 +66,6 @@ class TextView(QTextBrowser):
             marks.append(mark)
         self.setExtraSelections(marks)
 
-    @property
-    def lacks_marks(self) -> bool:
-        """Whether something is to be marked that is not, for its text was written anew or has not come yet."""
-        marks = self.extraSelections()
-        return self._find is not None and not (marks and all(mark.cursor.hasSelection() for mark in marks))
-
     def first_mark_top(self) -> int:
         """Return how far below the top of this view the first marked piece is, in pixels; 0 without one."""
         marks = self.extraSelections()

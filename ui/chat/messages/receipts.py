@@ -20,7 +20,7 @@ def failure_of(message: Message) -> str | None:
     if message.status is not Status.FAILED or message.problem is None:
         return None
     if message.finish_reason == CONTEXT_FULL:
-        return tr("The chat is too long: the model cannot read all of it at once.")
+        return tr("This is too long: the model cannot read all of it at once.")
     if message.finish_reason == ENGINE_DIED:
         return message.problem.split(". ")[0].rstrip(".") + "."
     return message.problem

@@ -42,7 +42,10 @@ class PromptMenu(QObject):
         if written.strip():
             new = Prompt(0, title_of(written), written, is_system)
             menu.addAction(tr("Keep what is written…"), lambda: self.manage(new))
-        menu.addAction(tr("All prompts…") if prompts else tr("Write a prompt…"), self.manage)
+        if prompts:
+            menu.addAction(tr("All prompts…"), self.manage)
+        else:
+            menu.addAction(tr("Write a prompt…"), lambda: self.manage(Prompt(0, "", "", is_system)))
         open_menu(menu, button, is_above=True)
         return menu
 
