@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.proposer import CostlyProposer, DraftChain, Proposer, SequenceAcceptance
 
-# A proposer is probed after so many verified tokens without a draft of its own: at first, and if its latest draft was
-# all right. Lookups bring up to 32 tokens in a step, so with 8 there would then be a probe in nearly every step. Of
-# one that has not drafted yet nothing is known: it comes sooner.
-FIRST_PROBE, PROBE_WHEN_RIGHT = 8, 32
-# After a failure a proposer is left alone for this many tokens, each time for twice as many.
+# A proposer is first probed after this many steps without a draft of its own. Not tokens: a lookup brings up to 32 in a
+# step, and there would be a probe in nearly every step.
+FIRST_PROBE = 8
+# After a failure a proposer is left alone for this many steps, each time for twice as many.
 _FIRST_PAUSE, _LONGEST_PAUSE = 8, 512
 # A draft of n-grams has at most _NGRAM_LIMIT tokens, or _NGRAM_GROWTH times as many as were right in the text's last
 # one. So a text that is copied with changes does not cost many wrong tokens before the changes show.
@@ -105,7 +104,7 @@ class RiskBudget:
 class ProposerRecord:
     """One proposer on one text: how often it is right, when it was tried, and the seconds that it owes.
 
-    ``tried_at`` and, after a failure, ``resumes_at`` count the text's verified tokens; below 0 it was in an earlier
+    ``tried_at`` and, after a failure, ``resumes_at`` count the text's steps; below 0 it was in an earlier
     text. ``debt`` are seconds of reading the text that are not booked yet: they are spread over the whole reply.
     """
 
@@ -116,11 +115,11 @@ class ProposerRecord:
     debt: float = 0.0
     _pause: int = 0
 
-    def fail(self, n_verified: int) -> None:
+    def fail(self, n_steps: int) -> None:
         """The proposer failed: leave it alone for a while, longer each time."""
         self._pause = min(2 * self._pause or _FIRST_PAUSE, _LONGEST_PAUSE)
         # From then on it may draft; the next probe is an interval later.
-        self.resumes_at = self.tried_at = n_verified + self._pause
+        self.resumes_at = self.tried_at = n_steps + self._pause
 
 
 @dataclass(slots=True)
@@ -192,7 +191,7 @@ class DraftState:
     paid_backoff: Backoff
     ngram_backoff: Backoff
     speedup: float = 1.0
-    n_verified: int = 0
+    n_steps: int = 0
     drafted_by: str = ""
     n_rested: int = 0
     ngram_limit: int = _NGRAM_LIMIT
@@ -258,7 +257,7 @@ class DraftStates:
     def forget(self, sequence: Sequence) -> None:
         """Drop a sequence's state. What was learnt from it stays."""
         state = self.by_id.pop(sequence.id)
-        weight = min(_MOST_SPEEDUP_WEIGHT, state.n_verified / 100.0)
+        weight = min(_MOST_SPEEDUP_WEIGHT, sequence.n_generated / 100.0)
         self._speedup += weight * (state.speedup - self._speedup)
         self._paid_backoff, self._ngram_backoff_length = state.paid_backoff, state.ngram_backoff.length
         for name, record in state.records.items():
@@ -266,7 +265,7 @@ class DraftStates:
             mean, seen = self._known[name][0], record.acceptance
             mean += min(0.5, seen.n_seen / 100.0) * (seen.mean - mean)
             # The wait for the next probe goes on in the next text. A failure counts for this text only.
-            self._known[name] = mean, record.tried_at - state.n_verified, record.interval
+            self._known[name] = mean, record.tried_at - state.n_steps, record.interval
 
     def begin_step(self, sequences: list[Sequence]) -> bool:
         """Count a step; return whether paid drafting is to be considered for any of the sequences."""
@@ -301,12 +300,12 @@ class DraftStates:
     def fail(self, sequence: Sequence, proposer: Proposer) -> None:
         """A proposer has failed for a sequence."""
         state = self.by_id[sequence.id]
-        state.records[proposer.name].fail(state.n_verified)
+        state.records[proposer.name].fail(state.n_steps)
 
     def can_ask(self, proposer: Proposer, sequence: Sequence) -> bool:
         """Return whether a proposer may be asked about a sequence: not soon after it has failed there."""
         state = self.by_id[sequence.id]
-        return state.n_verified >= state.records[proposer.name].resumes_at
+        return state.n_steps >= state.records[proposer.name].resumes_at
 
     def chain(self, sequence: Sequence, proposer: Proposer) -> DraftChain:
         """Return an empty chain, with the caution that the proposer's losses demand."""

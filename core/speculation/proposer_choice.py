@@ -259,7 +259,7 @@ class DraftGrowth:
             chain.add(guess)
 
 
-# The most tokens between two probes of an unused proposer; more if they would take more than this share of the time.
+# The most steps between two probes of an unused proposer; more if they would take more than this share of the time.
 _LONGEST_PROBE, _PROBE_SHARE = 256, 0.004
 
 
@@ -349,7 +349,7 @@ class ProposerChoice:
         for sequence in sequences:
             state = self._states.by_id[sequence.id]
             record = state.records[proposer.name]
-            if state.n_verified - record.tried_at < record.interval or not self._states.can_ask(proposer, sequence):
+            if state.n_steps - record.tried_at < record.interval or not self._states.can_ask(proposer, sequence):
                 continue
             seconds = proposer.catch_up_seconds(proposer.n_unread(sequence)) + proposer.first_round_seconds(1)
             if seconds > self._states.budget.available(proposer.name):
@@ -362,7 +362,7 @@ class ProposerChoice:
             longest = max(int(taken / (_PROBE_SHARE * step_seconds)), _LONGEST_PROBE)
             record.interval = min(record.interval * 2, longest)
             if not has_failed:
-                record.tried_at = state.n_verified
+                record.tried_at = state.n_steps
                 probed.add(sequence.id)
         return probed
 

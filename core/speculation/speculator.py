@@ -18,7 +18,7 @@ from core.speculation.draft_length import (
     keep_what_pays,
     slack_seconds,
 )
-from core.speculation.draft_state import HICCUP, PROBE_WHEN_RIGHT, SHORT_REST, DraftState, DraftStates, OwnTime, Rest
+from core.speculation.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates, OwnTime, Rest
 from core.speculation.proposer_choice import DraftGrowth, ProposerChoice
 from core.speculation.proposers.context_proposer import HiddenStateProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
@@ -287,7 +287,7 @@ class Speculator:
         if rest.n_steps:
             self.budget.add_elapsed(rest.seconds)
             for state in self._states.by_id.values():
-                state.n_verified += rest.n_steps
+                state.n_steps += rest.n_steps
                 state.n_rested += rest.n_steps
             rest.n_steps, rest.seconds = 0, 0.0
 
@@ -323,7 +323,7 @@ class Speculator:
         chain = self._drafts.get(sequence.id) if one.draft else None
         if chain is None and state.is_backing_off and not self._cut_away:
             # This step and the next are plain: they are learnt from together.
-            state.n_verified += len(choices)
+            state.n_steps += 1
             state.n_rested += 1
             return None
         n_drafted_by_ngrams, n_drafted = 0, 0
@@ -337,13 +337,13 @@ class Speculator:
             elif chain.proposer in self.paid:
                 sequence.n_judged += min(len(choices), n_drafted)
                 sequence.n_right += n_accepted
-        state.n_verified += len(choices)
+        state.n_steps += 1
         self._growth.amortise(sequence, len(choices))
         if chain is not None:
             record = state.records[chain.proposer.name]
-            record.tried_at = state.n_verified
+            record.tried_at = state.n_steps
             if n_accepted == n_drafted:
-                record.interval = PROBE_WHEN_RIGHT
+                record.interval = FIRST_PROBE
         self._judge_unverified(chain or self._cut_away.get(sequence.id), choices, n_accepted)
         if self._ngram is not None:
             has_ended = choices[-1] in self._end_tokens

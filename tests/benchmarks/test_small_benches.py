@@ -183,7 +183,7 @@ def test_workloads_have_names_of_their_own_and_take_the_same_time_in_each_run() 
         ("probes", SimulatedWorkload("cpu", "always right"), 0.7),
         ("rests", SimulatedWorkload("cpu", "never right", thought=0.0003), 0.99),
         ("worth of evidence", SimulatedWorkload("cpu", "right 3 of 4 times", knows_itself=True), 0.8),
-        ("worth of a second", SimulatedWorkload("cpu", "always right", is_repeating=True), 0.95),
+        ("worth of a second", SimulatedWorkload("cpu", "right by turns"), 0.95),
     ],
 )
 def test_each_rule_earns_its_keep_somewhere(rule: str, workload: SimulatedWorkload, most: float) -> None:

@@ -118,9 +118,9 @@ def test_a_wait_for_ngrams_is_a_step_shorter_with_each_step() -> None:
 
 def test_a_proposer_that_fails_is_left_alone_twice_as_long_each_time_up_to_a_limit() -> None:
     record, pauses = ProposerRecord(SequenceAcceptance(0.5)), []
-    for n_verified in range(0, 9_000, 1_000):
-        record.fail(n_verified)
-        pauses.append(record.resumes_at - n_verified)
+    for n_steps in range(0, 9_000, 1_000):
+        record.fail(n_steps)
+        pauses.append(record.resumes_at - n_steps)
     assert pauses == [8, 16, 32, 64, 128, 256, 512, 512, 512]
 
 
