@@ -53,6 +53,15 @@ def _quoted_of_a_larger_model() -> Iterator[tuple[str, str]]:
     yield MEASURED, f"| {_joined(row['vs_own_plain'] for row in drafted)} |"
 
 
+def _quoted_of_an_amd() -> Iterator[tuple[str, str]]:
+    plain, drafted = (_rows("peers_amd", mode=mode, side="slipstream") for mode in ("plain", "drafted"))
+    ttft = [row["ttft_vs_peer"] for row in plain]
+    for values in ([row["vs_peer"] for row in plain], [row["vs_best"] for row in drafted]):
+        yield MEASURED, _joined(values)
+        yield "README.md", f"{min(values):.2f} to {max(values):.2f}"
+    yield "README.md", f"{min(ttft):.2f} to {max(ttft):.2f}"
+
+
 def _quoted_of_a_gpu() -> Iterator[tuple[str, str]]:
     plain, drafted = (_rows("gpu/peers", mode=mode, side="slipstream") for mode in ("plain", "drafted"))
     for values in ([row["vs_peer"] for row in plain], [row["vs_best"] for row in drafted]):
