@@ -119,6 +119,7 @@ def _quoted() -> Iterator[tuple[str, str]]:
     lanes = [_rows("lanes", way=way, measure="fast lane")[0]["itl_ratio"] for way in ("plain", "drafted")]
     yield MEASURED, f"{lanes[0]:.2f}, with drafts {lanes[1]:.2f}"
 
+    yield from _quoted_of_an_amd()
     yield from _quoted_of_a_gpu()
 
     cache = {row["what"]: row for row in _result("cache")["rows"]}
