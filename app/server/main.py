@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import ctypes
 import gc
 import logging
 import os
@@ -30,6 +29,7 @@ from app.server.calls.request_totals import RequestTotals
 from app.server.http.listening_socket import address_of, is_socket_path, listen_on, stop_listening
 from app.settings.model_settings_store import note_choice
 from app.settings.server_settings import ServerSettings, names_this_machine
+from core.machine.host import set_allocator
 from core.process.supervisor import Supervisor
 from core.values.errors import BadOption
 from core.values.messages import EnginePhase
@@ -71,9 +71,8 @@ def _return_large_blocks() -> None:
 
     glibc keeps them from the second one on: after some bodies of 10 MB the server would stay 150 MB larger.
     """
-    m_mmap_threshold = -3  # malloc.h
-    with contextlib.suppress(AttributeError, TypeError):  # not glibc, or not Unix
-        ctypes.CDLL(None).mallopt(m_mmap_threshold, 1 << 20)
+    m_mmap_threshold = -3
+    set_allocator((m_mmap_threshold, 1 << 20))
 
 
 def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: EarlyInterrupts) -> int:

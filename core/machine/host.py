@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import platform
 import re
@@ -102,6 +104,13 @@ def _said(command: list[str]) -> str:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         return ""
+
+
+def set_allocator(*parameters: tuple[int, int]) -> None:
+    """Set parameters of glibc's ``mallopt``, by their numbers in malloc.h; with another allocator nothing happens."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # TypeError: Windows has no CDLL(None)
+        for parameter, value in parameters:
+            ctypes.CDLL(None).mallopt(parameter, value)
 
 
 def nvidia_gpus() -> list[str]:

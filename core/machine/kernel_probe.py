@@ -9,7 +9,6 @@ the GPUs' most used types.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import math
@@ -23,7 +22,14 @@ from typing import Any
 
 from core.llama.devices import device_handles, list_devices
 from core.llama.library import declare, ggml, silence_log
-from core.machine.host import OtherPrograms, core_count, last_level_cache, others_are_busy, this_machine
+from core.machine.host import (
+    OtherPrograms,
+    core_count,
+    last_level_cache,
+    others_are_busy,
+    set_allocator,
+    this_machine,
+)
 from core.machine.known_machine import ONLY_GPUS, MachineProbe, as_dict
 from core.process.child_process import die_with_parent
 from core.values.engine_options import Device
@@ -374,17 +380,10 @@ def _measure_here(only_gpus: bool) -> MachineProbe:
     return MachineProbe(machine.cpu, machine.ram, found, is_estimate=is_estimate, is_partial=only_gpus)
 
 
-def _keep_freed_memory() -> None:
-    """Let glibc hand freed memory out again: getting new pages took up to half the time of a measurement."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # TypeError: Windows has no CDLL(None)
-        for parameter, value in _KEEP:
-            ctypes.CDLL(None).mallopt(parameter, value)
-
-
 def main() -> int:
     """Print what was measured as one JSON object."""
     silence_log()
-    _keep_freed_memory()
+    set_allocator(*_KEEP)  # getting new pages took up to half the time of a measurement
     print(json.dumps(as_dict(_measure_here(ONLY_GPUS in sys.argv[1:]))))
     return 0
 

@@ -104,8 +104,8 @@ class RiskBudget:
 class ProposerRecord:
     """One proposer on one text: how often it is right, when it was tried, and the seconds that it owes.
 
-    ``tried_at`` and, after a failure, ``resumes_at`` count the text's steps; below 0 it was in an earlier
-    text. ``debt`` are seconds of reading the text that are not booked yet: they are spread over the whole reply.
+    ``tried_at`` and, after a failure, ``resumes_at`` count the text's steps; below 0 it was in an earlier text.
+    ``debt`` are seconds of reading the text that are not booked yet: they are spread over the whole reply.
     """
 
     acceptance: SequenceAcceptance
