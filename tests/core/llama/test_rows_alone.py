@@ -88,7 +88,7 @@ def with_a_past(context: Context, tokens: npt.NDArray[np.int32], seed: int) -> L
             n_rows = chooser.choice((1, 1, 2, 7, 16))
             others.append((text, np.full(n_rows, 11 + text, np.int32), sizes[text]))
             sizes[text] += n_rows
-        piece = tokens[past : past + chooser.choice((1, 1, 1, 2, 3, 5, 8, 9, 33))]
+        piece = tokens[past : past + chooser.choice((1, 1, 1, 2, 3, 5, 8, 9, 33, 48))]
         found.append(evaluate(context, [*others, (0, piece, past)]))
         past += len(piece)
         if chooser.random() < 0.05:
