@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,3 +165,22 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
 )
 def test_a_disk_error_becomes_a_sentence(error: Exception, words: str) -> None:
     assert words in disk_reason(error)
+
+
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["with a chat to erase", "without"])
+def test_a_broken_index_of_words_is_made_anew(desks, tmp_path: Path, is_deleted: bool) -> None:
+    path = tmp_path / "chats.db"
+    with closing(ChatStore(path)) as store:
+        for number in (1, 2):
+            store.save_chat(Chat(number, "One", 0, 0))
+            store.save_message(replace(a_message(10 + number, "a fox"), chat_id=number))
+        if is_deleted:
+            store.delete(2, 1)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE message_fts_data SET block = x'ffffffff' WHERE id > 10")  # where its words are
+        db.commit()
+    desk = desks(path)
+    desk.archive.save_message(a_message(11, "a bear"))
+    assert desk.ask(lambda store: [chat.id for chat in store.search("bear")]) == [1]
+    assert desk.ask(lambda store: len(store.search("fox"))) == (0 if is_deleted else 1)
+    assert desk.problems == []

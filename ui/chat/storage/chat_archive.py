@@ -9,15 +9,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from models.files.disk import backup_of, move_database
 from ui.chat.storage.rescue import rescue
-from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew
+from ui.chat.storage.store import ChatStore, ResultT, StoreDamaged, StoreTooNew
 from ui.client.chat_records import Chat, Message
 from ui.language import tr
 
-ResultT = TypeVar("ResultT")
 StoreJob = Callable[[ChatStore], None]
 RETRY_SECONDS = 2.0
 MEMORY_ONLY = tr("Chats now live in memory only and are gone when you close the window.")
@@ -68,7 +66,7 @@ class ChatArchive:
         def work(store: ChatStore) -> None:
             answer = otherwise
             try:
-                answer = ask(store)
+                answer = store.mended(ask)
             except Exception as error:
                 # Whatever one question meets: this thread must live, since it saves all chats.
                 self._tell(tr("The chats could not be read ({error}).", error=error))
@@ -139,7 +137,7 @@ class ChatArchive:
     def _save(self, store: ChatStore) -> None:
         while self._unsaved:
             try:
-                self._unsaved[0](store)
+                store.mended(self._unsaved[0])
             except sqlite3.IntegrityError:
                 # It refers to something that is no longer there: it can never be written.
                 self._unsaved.popleft()
