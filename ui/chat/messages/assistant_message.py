@@ -126,6 +126,7 @@ class AssistantMessage(MessageView):
         self.calls.show_calls(message)
         if len(self.calls.text) > n_before:
             self._write_rest(message)
+            self.mark(self._find)  # also what stands above now
             self._told = None if self._told is None else 0
             self._show_text()
 
