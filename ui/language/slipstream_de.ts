@@ -1165,7 +1165,7 @@
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Redo with the full model</source>
-      <translation>Noch einmal mit dem ganzen Modell</translation>
+      <translation>Mit dem ganzen Modell</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
