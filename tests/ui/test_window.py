@@ -653,6 +653,18 @@ def test_a_chat_begun_while_the_disk_was_full_is_listed_when_it_is_not(qtbot, qa
         window.close()
 
 
+def test_what_a_banner_offers_stays_within_the_narrowest_window(qtbot, window: MainWindow) -> None:
+    window.resize_text(150)
+    window.resize(480, 720)
+    for banner in (window.page.server_banner, window.page.fit.banner, window.chats.storage_banner):
+        banner.say("Something is wrong with the server.", action=("Start as recommended", lambda: None))
+        qtbot.wait(1)  # it is laid out
+        whole = QRect(window.mapFromGlobal(banner.mapToGlobal(QPoint(0, 0))), banner.size())
+        assert window.rect().contains(whole)
+        assert banner.rect().contains(banner.close_button.geometry())
+        assert banner.action.width() >= banner.action.sizeHint().width()
+
+
 def test_a_receipt_stays_within_a_narrow_chat(qtbot, window: MainWindow) -> None:
     window.resize_text(150)
     window.resize(800, 600)

@@ -2032,7 +2032,7 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/chat/server_notice.py" />
       <source>Use the usual context</source>
-      <translation>Den üblichen Kontext nehmen</translation>
+      <translation>Üblichen Kontext nehmen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/server_notice.py" />
@@ -7200,8 +7200,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/server_link.py" />
-      <source>Use recommended engine settings</source>
-      <translation>Empfohlene Engine-Einstellungen verwenden</translation>
+      <source>Start as recommended</source>
+      <translation>Wie empfohlen starten</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />

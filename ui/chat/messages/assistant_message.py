@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLabel, QPushButton
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton
 
 from models.formatting.figures import milliseconds, speed
 from models.formatting.safe_text import one_line
@@ -28,7 +28,7 @@ from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
-from ui.widgets.action_rows import BUTTONS_SHARE
+from ui.widgets.flow_layout import FoldingRow
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import announce, plain_label
 
@@ -284,27 +284,14 @@ class _Note(Dressed, QFrame):
         self.setObjectName(name)
         self._icon_name, self._tone, self._icon = icon, tone, QLabel()
         self._text, self.button = plain_label(tone="", can_select=True), QPushButton(button)
-        self._row = fill(QBoxLayout(QBoxLayout.Direction.LeftToRight), (self._text, 1), spacing=Space.M)
-        self._row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        margins = (Space.M + 2, Space.S, Space.S, Space.S)
-        fill(QHBoxLayout(self), self._icon, (self._row, 1), spacing=Space.M, margins=margins)
+        row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.M + 2, Space.S, Space.S, Space.S))
+        fill(row, self._icon, (FoldingRow(self._text, self.button, Space.M), 1))
         self.dress()
         self.hide()
 
     @property
     def text(self) -> str:
         return self._text.text()
-
-    def minimumSizeHint(self) -> QSize:
-        """Ask for no width at all."""
-        return QSize(0, super().minimumSizeHint().height())
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put the button below the words where it leaves them little room."""
-        super().resizeEvent(event)
-        is_beside = self.button.sizeHint().width() <= self.width() * BUTTONS_SHARE
-        ways = QBoxLayout.Direction
-        self._row.setDirection(ways.LeftToRight if is_beside else ways.TopToBottom)
 
     def say(self, words: str) -> None:
         """Show these words, or nothing where there are none."""
