@@ -643,10 +643,20 @@ def test_a_chat_begun_while_the_disk_was_full_is_listed_when_it_is_not(qtbot, qa
     with small_disk(tmp_path / "disk", 400 << 10) as disk:
         window = MainWindow(api, Appearance(qapp), disk / "chats.db", tmp_path / "window.ini")
         qtbot.addWidget(window)
+        window.show()
         assert window.chats.archive.flush()
         fill_up(disk / "full")
-        ask(qtbot, window, "Begun without room " + "x" * 50_000)
+        chat = ask(qtbot, window, "Begun without room " + "x" * 50_000).chat_id
         qtbot.waitUntil(lambda: "disk is full" in window.chats.storage_banner.text)
+        qtbot.waitUntil(lambda: len(titles(window)) == 1)
+        window.desk.new_chat()
+        window.desk.open(chat)  # though it is not on the disk
+        assert len(window.desk.current.tree.path) == 2
+        assert not window.close()
+        (box,) = window.findChildren(QMessageBox)
+        assert "cannot be saved" in box.text()
+        box.button(QMessageBox.StandardButton.Cancel).click()
+        assert window.isVisible()
         (disk / "full").unlink()
         qtbot.waitUntil(lambda: window.chats.storage_banner.text == "")
         qtbot.waitUntil(lambda: len(titles(window)) == 1)

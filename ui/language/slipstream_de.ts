@@ -7040,6 +7040,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
+      <source>Chats cannot be saved right now. Quit all the same?</source>
+      <translation>Chats können gerade nicht gespeichert werden. Trotzdem beenden?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
       <source>Open Slipstream</source>
       <translation>Slipstream öffnen</translation>
     </message>
@@ -7052,6 +7057,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Other programs cannot use this server. {problem}</source>
       <translation>Andere Programme können diesen Server nicht nutzen. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>What was said since then is lost.</source>
+      <translation>Was seitdem gesagt wurde, geht verloren.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />

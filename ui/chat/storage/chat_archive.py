@@ -48,6 +48,11 @@ class ChatArchive:
         self._thread = threading.Thread(target=self._run, name="chat archive", daemon=True)
         self._thread.start()
 
+    @property
+    def is_failing(self) -> bool:
+        """True while the disk refuses: what was written since is not in the file, and ends with the window."""
+        return self._next_try > 0
+
     def save_chat(self, chat: Chat) -> None:
         """Write a chat's own fields."""
         self.write(lambda store: store.save_chat(chat))
