@@ -2086,6 +2086,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>the file is damaged. Start Slipstream again: it then offers to bring back the chats in it.</source>
+      <translation>Die Datei ist beschädigt. Starte Slipstream neu: Es bietet dann an, die Chats darin zurückzuholen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
       <source>The file with your chats was damaged. It is kept as {kept}; a new one was started.</source>
       <translation>Die Datei mit deinen Chats war beschädigt. Sie bleibt als {kept} erhalten; eine neue wurde begonnen.</translation>
     </message>
@@ -2111,8 +2116,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>The chats could not be read ({error}).</source>
-      <translation>Die Chats ließen sich nicht lesen ({error}).</translation>
+      <source>The chats could not be read: {reason}</source>
+      <translation>Die Chats konnten nicht gelesen werden: {reason}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />

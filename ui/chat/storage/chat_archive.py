@@ -74,7 +74,7 @@ class ChatArchive:
                 answer = store.mended(ask)
             except Exception as error:
                 # Whatever one question meets: this thread must live, since it saves all chats.
-                self._tell(tr("The chats could not be read ({error}).", error=error))
+                self._tell(tr("The chats could not be read: {reason}", reason=disk_reason(error)))
             self._post(lambda: then(answer))
 
         self._jobs.put((False, work))
@@ -240,4 +240,6 @@ def disk_reason(error: Exception) -> str:
         return tr("the file cannot be opened or the folder cannot be written to.")
     if "locked" in text:
         return tr("another program holds the file.")
+    if "malformed" in text or "not a database" in text:
+        return tr("the file is damaged. Start Slipstream again: it then offers to bring back the chats in it.")
     return f"{error}."
