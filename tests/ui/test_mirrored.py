@@ -129,6 +129,8 @@ def test_a_text_is_read_in_its_own_direction() -> None:
     assert [direction_of(text) for text in ("Ember (toy)", "שלום!", "7. مرحبا", "12 %", "")] == [
         from_left, from_right, from_right, from_left, from_left,
     ]  # fmt: skip
+    mixed = ("مرحبا is how one says hello in Arabic", "Slipstream: מה זה", "שלום Ember", "Ember שלום")
+    assert [direction_of(text) for text in mixed] == [from_left, from_right, from_right, from_left]
     assert direction_of("412 tok/s · אסימון", from_right) == from_right
     assert direction_of("412 tok/s · token", from_right) == from_left
 

@@ -643,14 +643,36 @@ def test_a_chat_begun_while_the_disk_was_full_is_listed_when_it_is_not(qtbot, qa
     with small_disk(tmp_path / "disk", 400 << 10) as disk:
         window = MainWindow(api, Appearance(qapp), disk / "chats.db", tmp_path / "window.ini")
         qtbot.addWidget(window)
+        window.show()
         assert window.chats.archive.flush()
         fill_up(disk / "full")
-        ask(qtbot, window, "Begun without room " + "x" * 50_000)
+        chat = ask(qtbot, window, "Begun without room " + "x" * 50_000).chat_id
         qtbot.waitUntil(lambda: "disk is full" in window.chats.storage_banner.text)
+        qtbot.waitUntil(lambda: len(titles(window)) == 1)
+        window.desk.new_chat()
+        window.desk.open(chat)  # though it is not on the disk
+        assert len(window.desk.current.tree.path) == 2
+        assert not window.close()
+        (box,) = window.findChildren(QMessageBox)
+        assert "cannot be saved" in box.text()
+        box.button(QMessageBox.StandardButton.Cancel).click()
+        assert window.isVisible()
         (disk / "full").unlink()
         qtbot.waitUntil(lambda: window.chats.storage_banner.text == "")
         qtbot.waitUntil(lambda: len(titles(window)) == 1)
         window.close()
+
+
+def test_what_a_banner_offers_stays_within_the_narrowest_window(qtbot, window: MainWindow) -> None:
+    window.resize_text(150)
+    window.resize(480, 720)
+    for banner in (window.page.server_banner, window.page.fit.banner, window.chats.storage_banner):
+        banner.say("Something is wrong with the server.", action=("Start as recommended", lambda: None))
+        qtbot.wait(1)  # it is laid out
+        whole = QRect(window.mapFromGlobal(banner.mapToGlobal(QPoint(0, 0))), banner.size())
+        assert window.rect().contains(whole)
+        assert banner.rect().contains(banner.close_button.geometry())
+        assert banner.action.width() >= banner.action.sizeHint().width()
 
 
 def test_a_receipt_stays_within_a_narrow_chat(qtbot, window: MainWindow) -> None:

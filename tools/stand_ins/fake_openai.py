@@ -79,7 +79,7 @@ class FakeServer:
             "active": self.n_active, "queued": 0, "snapshot": self.snapshot, "last_reply": self.last_reply,
             "spark": self.spark, "why_no_spark": self.why_no_spark,
             "left_out": self.left_out, "notices": self.left_out,
-            "models": [{"model": name, "phase": "ready"} for name in self._in_memory],
+            "models": [{"model": name, "phase": "ready", "active": self.n_active} for name in set(self._in_memory)],
         }  # fmt: skip
 
     @property

@@ -76,7 +76,7 @@ class ChatPage(QWidget):
     close_wanted = Signal()
     find_wanted = Signal(str)  # a model of the Hub, by a word or none
     model_settings_wanted = Signal(str)
-    model_dropped = Signal(str)  # a model file among others
+    model_dropped = Signal(str)  # a model file
     settings_shown = Signal(object)  # ChatSettings
     context_wanted = Signal(str, object, object)  # a model, its context in tokens (None: as usual), what to do then
 
@@ -231,13 +231,15 @@ class ChatPage(QWidget):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files anywhere on the page."""
-        if files_in(event.mimeData()):
+        if files_in(event.mimeData()) or model_files(event.mimeData()):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Attach the files, and hand on a model that is among them."""
-        if self.composer.take(event.mimeData()):
-            event.acceptProposedAction()
+        """Attach the files, and hand on the models among them; of several the last one is loaded."""
+        self.composer.take(event.mimeData())
+        event.acceptProposedAction()
+        self._desk.activate(self.pane)  # the model is for this chat
+        self.composer.setFocus()
         for file in model_files(event.mimeData()):
             self.model_dropped.emit(file)
 

@@ -156,7 +156,7 @@ class ChatSessions(QObject):
         return any(pane.current.chat.id == chat_id for pane in self.panes)
 
     def at_work(self, chat_id: int) -> ChatSession | None:
-        """Return a chat that is in no pane and gets a reply, else None."""
+        """Return a chat that is in no pane and gets a reply or is not saved yet, else None."""
         return self._at_work.get(chat_id)
 
     def new_chat(self) -> None:
@@ -308,16 +308,28 @@ class ChatSessions(QObject):
     def on_shown(self, pane: OpenChat, left: ChatSession) -> None:
         """A pane has another chat than the one that it has left."""
         self._at_work.pop(pane.current.chat.id, None)
-        if left.is_running:
+        if self._must_stay(left):
             self._at_work[left.chat.id] = left
         elif left is not pane.current:
             left.deleteLater()
 
+    def _must_stay(self, session: ChatSession) -> bool:
+        """Whether a chat is not to be read again from the disk: what is there is less."""
+        return session.is_running or (self._archive.is_failing and not session.is_new)
+
     def _on_running(self, session: ChatSession) -> None:
-        if not session.is_running and self._at_work.get(session.chat.id) is session:
+        if not self._must_stay(session) and self._at_work.get(session.chat.id) is session:
             del self._at_work[session.chat.id]
             session.deleteLater()
         self.running_changed.emit(self.running)
+
+    def _with_unsaved(self, chats: list[ChatSummary]) -> list[ChatSummary]:
+        """Return the list with the chats that are not in the file yet."""
+        if not self._archive.is_failing:
+            return chats
+        known = {chat.id for chat in chats}
+        here = [session.chat for session in self._sessions() if not session.is_new and session.chat.id not in known]
+        return [*(ChatSummary(chat.id, chat.title, chat.updated_ms) for chat in here), *chats]
 
     def _ask_for_list(self) -> None:
         self._list_timer.stop()
@@ -325,7 +337,7 @@ class ChatSessions(QObject):
 
         def listed(chats: list[ChatSummary]) -> None:
             if (words, is_archive) == (self._words, self._shows_archive):
-                self.listed.emit(chats, words)
+                self.listed.emit(chats if words or is_archive else self._with_unsaved(chats), words)
 
         def look(store: ChatStore) -> list[ChatSummary]:
             return store.search(words) if words else store.archived() if is_archive else store.chats(limit)

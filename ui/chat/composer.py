@@ -92,6 +92,7 @@ class Composer(QFrame):
             self.shelf.add_text(lambda: words_of(rich))
         else:
             return False
+        self.field.setFocus()  # of two chats the one is used where something was dropped
         return True
 
     def insert(self, text: str) -> None:

@@ -29,7 +29,7 @@ from models.formatting.figures import rate
 from ui.chat.conversation import TokenRate
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
-from ui.chat.messages.receipts import receipt_facts
+from ui.chat.messages.receipts import receipt_facts, why_failed
 from ui.client.api import Api
 from ui.client.chat_records import Timings
 from ui.client.reply_stream import ReplyEnd, ReplyStream
@@ -64,6 +64,13 @@ SAME_MODEL = tr("At once two different models can race. To compare one model's t
 DISTURBED = tr(
     "Something else used this machine meanwhile: drafts alone cannot make such a difference. Race again when it is "
     "quiet. {MEASURED}",
+    MEASURED=MEASURED,
+)
+COMPANY = tr("Other replies were written meanwhile. Race again when they have ended. {MEASURED}", MEASURED=MEASURED)
+NO_DRAFTS = tr(
+    "Nothing was drafted, since that was not expected to be faster. So both ways were the same, and a difference is "
+    "chance. "
+    "{MEASURED}",
     MEASURED=MEASURED,
 )
 CLOSE = 0.03  # shares of speed that are within the spread of measurements
@@ -118,6 +125,8 @@ class RaceDialog(Dialog):
         self._streams: dict[int, ReplyStream] = {}  # by number of the lane
         self._in_turns: list[int] = []  # lanes that are still to run, one after the other
         self._asked: object | None = None  # which models are in memory
+        self._race = object()  # the one that runs, or ran last
+        self._has_company = False  # others were answered meanwhile
         self._has_result = False
         self.prompt = QLineEdit(prompt or EXAMPLE)
         self.prompt.setAccessibleName(tr("Prompt of the race"))
@@ -204,6 +213,7 @@ class RaceDialog(Dialog):
             self._leave()
             return
         self.problem.hide()
+        self._race, self._has_company = object(), False
         self._on_choice()
         if self.is_at_once:
             self._make_ready(0)
@@ -263,8 +273,27 @@ class RaceDialog(Dialog):
         lane.clear()
         lane.details.setText(READYING)  # it may have to be loaded
         stream = self._ask(number, MOST_TOKENS, lambda end: self._on_finished(number, end))
-        stream.thought.connect(lane.grow)
-        stream.text.connect(lane.grow)
+
+        def grow(text: str, n_tokens: int) -> None:
+            if not lane.wrote[0]:
+                self._look_for_company()
+            lane.grow(text, n_tokens)
+
+        stream.thought.connect(grow)
+        stream.text.connect(grow)
+
+    def _look_for_company(self) -> None:
+        """Find out whether others are answered too: a chat that was left, a job, or another program."""
+        race, n_ours = self._race, len(self._streams)
+
+        def on_state(found: dict[str, Any]) -> None:
+            n_active = sum(int(one.get("active") or 0) for one in found.get("models") or ())
+            if race is self._race and n_active > n_ours:
+                self._has_company = True
+                if self._has_result:
+                    self._show_result()
+
+        self._api.ask("GET", "/slipstream/state", None, on_state, lambda sentence: None)
 
     def _ask(self, number: int, n_tokens: int, then: Callable[[ReplyEnd], object]) -> ReplyStream:
         racer = self.lanes[number].racer
@@ -280,7 +309,9 @@ class RaceDialog(Dialog):
         stream = self._streams[number] = self._api.chat(body)
         stream.finished.connect(lambda end: self._on_ended(number, stream, lambda: then(end)))
         stream.failed.connect(
-            lambda problem, code: self._on_ended(number, stream, lambda: self._on_failed(number, problem))
+            lambda problem, code: self._on_ended(
+                number, stream, lambda: self._on_failed(number, why_failed(problem, code))
+            )
         )
         self._show_state()
         return stream
@@ -300,25 +331,33 @@ class RaceDialog(Dialog):
             self._run(self._in_turns.pop(0))
             return
         first, second = self.lanes
-        is_disturbed = self._is_disturbed()
-        said = ("", "") if is_disturbed else verdict(first.speed, second.speed)
-        for lane, words in zip(self.lanes, said, strict=True):
-            lane.show_verdict(words)
-        if is_disturbed:
-            self.note.setText(DISTURBED)
-        ends = (f"{lane.racer.name}: {lane.figure.text()}, {lane.words.text()}" for lane in self.lanes)
-        announce(self, ". ".join(ends))
+        self._has_result = first.speed > 0 and second.speed > 0
         if self.is_at_once and self.note.text() == AT_ONCE:
             self.note.setText(self._how_shared())
-        self._has_result = first.speed > 0 and second.speed > 0
+        self._show_result()
+        ends = (f"{lane.racer.name}: {lane.figure.text()}, {lane.words.text()}" for lane in self.lanes)
+        announce(self, ". ".join(ends))
 
-    def _is_disturbed(self) -> bool:
-        """Whether a model's drafts seem to have brought more, or to have cost more, than they can."""
+    def _show_result(self) -> None:
+        first, second = self.lanes
+        doubt = self._doubt()
+        for lane, words in zip(self.lanes, ("", "") if doubt else verdict(first.speed, second.speed), strict=True):
+            lane.show_verdict(words)
+        if doubt:
+            self.note.setText(doubt)
+
+    def _doubt(self) -> str:
+        """Return why the figures do not say which is faster, "" where they do."""
+        if self._has_company:
+            return COMPANY
         slower, faster = sorted(self.lanes, key=lambda lane: lane.speed)
         if slower.racer.model != faster.racer.model or slower.racer.drafts == faster.racer.drafts:
-            return False
+            return ""
+        if not any(lane.has_drafted for lane in self.lanes):
+            return NO_DRAFTS
+        # A model's drafts seem to have brought more, or to have cost more, than they can.
         most = faster.most_gain * (1 + SPREAD) if faster.racer.drafts else MOST_LOSS
-        return faster.speed > slower.speed * most
+        return DISTURBED if faster.speed > slower.speed * most else ""
 
     def _how_shared(self) -> str:
         """Return what is said of a race at once: how long they shared the machine, as it was seen."""
@@ -327,7 +366,7 @@ class RaceDialog(Dialog):
         if shared <= 0:
             return NOT_TOGETHER
         return tr(
-            "{AT_ONCE} They wrote together for {shared:.1f} of {whole:.1f} seconds.",
+            "{AT_ONCE} They wrote together for {shared:.2f} of {whole:.2f} seconds.",
             AT_ONCE=AT_ONCE,
             shared=shared,
             whole=whole,
@@ -336,7 +375,7 @@ class RaceDialog(Dialog):
     def _on_failed(self, number: int, problem: str) -> None:
         self._leave()
         self.problem.say(
-            tr("{model} did not answer: {problem}", model=self.lanes[number].racer.model, problem=problem),
+            tr("{model} did not get to the end: {problem}", model=self.lanes[number].racer.model, problem=problem),
         )
 
     def _show_state(self) -> None:
@@ -375,7 +414,10 @@ class RaceDialog(Dialog):
 
     def save_to(self, path: str) -> None:
         """Write the picture to a file, or say that it cannot be written."""
-        if not self.taken().save(path, "PNG"):
+        if self.taken().save(path, "PNG"):
+            self.problem.hide()
+            self.save.say(tr("Saved"))
+        else:
             self.problem.say(tr("The picture cannot be saved as {path}: choose another folder.", path=path))
 
 
@@ -385,7 +427,7 @@ class _Lane(QWidget):
     def __init__(self, tools: TextTools, choices: Sequence[Racer], at: int) -> None:
         super().__init__()
         self._choices, self._rate, self.speed = choices, TokenRate(), 0.0
-        self.most_gain = 1.0
+        self.most_gain, self.has_drafted = 1.0, False
         self.wrote = (0.0, 0.0)  # when the first and the last text came
         self.choice = ChoiceField(tr("Who races"))
         self.choice.setMinimumWidth(0)
@@ -438,6 +480,7 @@ class _Lane(QWidget):
             began, ended = self.wrote
             self.wrote = min(began, ended - timings.decode_ms / 1_000), ended
         self.most_gain = most_gain(timings) if timings is not None else 1.0
+        self.has_drafted = timings is not None and timings.drafted_tokens > 0
         self.figure.setText(f"{rate(self.speed)} tok/s" if self.speed > 0 else "–")
         self.details.setText(_details(timings) if timings is not None else "")
 

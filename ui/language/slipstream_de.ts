@@ -1165,7 +1165,7 @@
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Redo with the full model</source>
-      <translation>Noch einmal mit dem ganzen Modell</translation>
+      <translation>Mit dem ganzen Modell</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
@@ -1439,8 +1439,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>A draft model, which guesses several tokens for each read, or a smaller quantisation of this model.</source>
-      <translation>Ein Entwurfsmodell, das bei jedem Lesen mehrere Token rät, oder eine kleinere Quantisierung dieses Modells.</translation>
+      <source>A draft model that is often right, which saves reads, or a smaller quantisation of this model.</source>
+      <translation>Ein Entwurfsmodell, das oft richtig liegt und so Lesen spart, oder eine kleinere Quantisierung dieses Modells.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1896,13 +1896,23 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
+      <source>Other replies were written meanwhile. Race again when they have ended. {MEASURED}</source>
+      <translation>Inzwischen wurden auch andere Antworten geschrieben. Lass das Rennen noch einmal laufen, wenn sie fertig sind. {MEASURED}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Nothing was drafted, since that was not expected to be faster. So both ways were the same, and a difference is chance. {MEASURED}</source>
+      <translation>Es gab keine Entwürfe, da sie voraussichtlich nichts gebracht hätten. Beide Wege waren also gleich, und ein Unterschied ist Zufall. {MEASURED}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
       <source>{first:.2f}× as fast</source>
       <translation>{first:.2f}× so schnell</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
-      <source>{AT_ONCE} They wrote together for {shared:.1f} of {whole:.1f} seconds.</source>
-      <translation>{AT_ONCE} Sie schrieben {shared:.1f} von {whole:.1f} Sekunden gemeinsam.</translation>
+      <source>{AT_ONCE} They wrote together for {shared:.2f} of {whole:.2f} seconds.</source>
+      <translation>{AT_ONCE} Sie schrieben {shared:.2f} von {whole:.2f} Sekunden gemeinsam.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
@@ -1936,8 +1946,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
-      <source>{model} did not answer: {problem}</source>
-      <translation>{model} hat nicht geantwortet: {problem}</translation>
+      <source>{model} did not get to the end: {problem}</source>
+      <translation>{model} kam nicht ans Ziel: {problem}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
@@ -1996,6 +2006,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
+      <source>Saved</source>
+      <translation>Gespeichert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
       <source>The picture cannot be saved as {path}: choose another folder.</source>
       <translation>Das Bild lässt sich nicht als {path} speichern: Wähle einen anderen Ordner.</translation>
     </message>
@@ -2017,7 +2032,7 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/chat/server_notice.py" />
       <source>Use the usual context</source>
-      <translation>Den üblichen Kontext nehmen</translation>
+      <translation>Üblichen Kontext nehmen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/server_notice.py" />
@@ -2071,6 +2086,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>the file is damaged. Start Slipstream again: it then offers to bring back the chats in it.</source>
+      <translation>Die Datei ist beschädigt. Starte Slipstream neu: Es bietet dann an, die Chats darin zurückzuholen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
       <source>The file with your chats was damaged. It is kept as {kept}; a new one was started.</source>
       <translation>Die Datei mit deinen Chats war beschädigt. Sie bleibt als {kept} erhalten; eine neue wurde begonnen.</translation>
     </message>
@@ -2096,8 +2116,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>The chats could not be read ({error}).</source>
-      <translation>Die Chats ließen sich nicht lesen ({error}).</translation>
+      <source>The chats could not be read: {reason}</source>
+      <translation>Die Chats konnten nicht gelesen werden: {reason}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
@@ -6460,6 +6480,21 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
+      <source>{name} is loaded to draft.</source>
+      <translation>{name} ist zum Vorausraten geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>Nothing was drafted for the last reply: where it would not be faster, drafting is left out.</source>
+      <translation>Bei der letzten Antwort wurde nichts geraten: Wo das nicht schneller wäre, entfällt es.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>Nothing is drafted just now: where it would not be faster, drafting is left out.</source>
+      <translation>Gerade wird nichts geraten: Wo das nicht schneller wäre, entfällt es.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
       <source>1 waits for a place.</source>
       <translation>1 wartet auf einen Platz.</translation>
     </message>
@@ -6482,16 +6517,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/speed/sentences.py" />
       <source>Show in the library</source>
       <translation>In der Bibliothek zeigen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/sentences.py" />
-      <source>{why_draft} Nothing was drafted for the last reply: plain decoding was expected to be faster.</source>
-      <translation>{why_draft} Bei der letzten Antwort waren einfache Schritte voraussichtlich schneller: nichts geraten.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/sentences.py" />
-      <source>{why_draft} Nothing is drafted just now: plain decoding is expected to be faster.</source>
-      <translation>{why_draft} Gerade sind einfache Schritte voraussichtlich schneller: Nichts wird vorausgeraten.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
@@ -7020,6 +7045,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
+      <source>Chats cannot be saved right now. Quit all the same?</source>
+      <translation>Chats können gerade nicht gespeichert werden. Trotzdem beenden?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
       <source>Open Slipstream</source>
       <translation>Slipstream öffnen</translation>
     </message>
@@ -7032,6 +7062,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Other programs cannot use this server. {problem}</source>
       <translation>Andere Programme können diesen Server nicht nutzen. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>What was said since then is lost.</source>
+      <translation>Was seitdem gesagt wurde, geht verloren.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -7180,8 +7215,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/server_link.py" />
-      <source>Use recommended engine settings</source>
-      <translation>Empfohlene Engine-Einstellungen verwenden</translation>
+      <source>Start as recommended</source>
+      <translation>Wie empfohlen starten</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />

@@ -32,8 +32,11 @@ class Help:
     target: str = ""
 
 
-def decision(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
-    """Return what the scheduler decided and why; ``is_last``: the snapshot is of the last reply."""
+def decision(snapshot: Snapshot, why_draft: str, is_last: bool, drafter: str = "") -> str:
+    """Return what the scheduler decided and why; ``is_last``: the snapshot is of the last reply.
+
+    ``why_draft`` says who was chosen to draft, ``drafter`` is the name of that model, "" where none is loaded.
+    """
     parts = []
     if snapshot.n_active > 1:
         is_cheap = snapshot.cheap_rows >= snapshot.n_active
@@ -46,21 +49,20 @@ def decision(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
     if snapshot.n_waiting:
         waiting = tr("{n_waiting} wait for a place.", n_waiting=snapshot.n_waiting)
         parts.append(tr("1 waits for a place.") if snapshot.n_waiting == 1 else waiting)
-    parts.append(_drafting(snapshot, why_draft, is_last))
+    parts.append(_drafting(snapshot, why_draft, is_last, drafter))
     return " ".join(filter(None, parts))
 
 
-def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
+def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool, drafter: str) -> str:
     if not snapshot.n_drafted:
+        # A gain that was expected when it was chosen is not what came of it.
+        who = tr("{name} is loaded to draft.", name=drafter) if drafter else why_draft
         if is_last:
-            return tr(
-                "{why_draft} Nothing was drafted for the last reply: plain decoding was expected to be faster.",
-                why_draft=why_draft,
-            ).strip()
+            nothing = tr("Nothing was drafted for the last reply: where it would not be faster, drafting is left out.")
+            return f"{who} {nothing}".strip()
         if snapshot.n_active:
-            return tr(
-                "{why_draft} Nothing is drafted just now: plain decoding is expected to be faster.", why_draft=why_draft
-            ).strip()
+            nothing = tr("Nothing is drafted just now: where it would not be faster, drafting is left out.")
+            return f"{who} {nothing}".strip()
         return why_draft
     share = tr(
         "{when} guessing was right for {n_accepted:,} of {tokens}",

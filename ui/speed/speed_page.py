@@ -47,7 +47,7 @@ class SpeedPage(Dressed, PageColumn):
     def __init__(self, api: Api, link: LibraryLink, watch: ServerWatch, history: History) -> None:
         super().__init__(width=WIDTH)
         self._api, self._link, self._watch, self._history = api, link, watch, history
-        self._snapshot, self._is_last, self._why = Snapshot(), False, ""
+        self._snapshot, self._is_last, self._why, self._drafter = Snapshot(), False, "", ""
         self._reply: Snapshot | None = None  # the model's last one
         self._fit: ModelFitReport | None = None
         self._partners: Partners | None = None
@@ -172,7 +172,9 @@ class SpeedPage(Dressed, PageColumn):
         now, last = fitting(Snapshot, found.get("snapshot")), fitting(Snapshot, found.get("last_reply"))
         self._history.add(time.monotonic(), now)
         draft = found.get("draft")
-        self._why = str(draft.get("why") or "") if isinstance(draft, dict) else ""
+        self._why, self._drafter = (
+            (str(draft.get(name) or "") for name in ("why", "name")) if isinstance(draft, dict) else ("", "")
+        )
         self._is_last = now is not None and now.is_idle and last is not None
         self._latest = now or Snapshot()
         if self._is_last and last is not None:
@@ -198,7 +200,7 @@ class SpeedPage(Dressed, PageColumn):
         self.unit.setText(tr("{what}, the last reply", what=what) if self._is_last else what)
         # A line would also break behind the slash of a unit.
         self.limit.setText(self._limit(shown).replace("/", "/\N{WORD JOINER}") if speed > 0 else NOTHING)
-        self.why.setText(sentences.decision(shown, self._why, self._is_last) or UNDECIDED)
+        self.why.setText(sentences.decision(shown, self._why, self._is_last, self._drafter) or UNDECIDED)
         pairs = list(zip(shown.drafted_at, shown.accepted_at, strict=False))[:MOST_DEPTHS]
         bars = [
             Bar(

@@ -13,11 +13,9 @@ from ui.language import tr
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
-from ui.widgets.flow_layout import FlowLayout
+from ui.widgets.flow_layout import BUTTONS_SHARE, FlowLayout
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import ThinProgressBar, leave_keyboard, plain_label
-
-BUTTONS_SHARE = 0.55  # of the width: what takes more stands below the words
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
+from ui.widgets.flow_layout import FoldingRow
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import announce, plain_label, style_as
 
@@ -34,7 +35,7 @@ class Banner(Dressed, QFrame):
         self.close_button = IconButton("close", tr("Dismiss"), size=16)
         self.close_button.clicked.connect(self.hide)
         row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.L, Space.S, Space.S, Space.S))
-        fill(row, self._icon, (self._text, 1), self.action, self.close_button)
+        fill(row, self._icon, (FoldingRow(self._text, self.action, Space.M), 1), self.close_button)
         self.hide()
 
     @property

@@ -42,11 +42,17 @@ class ElidedLabel(QLabel):
 
 
 def direction_of(text: str, window: Qt.LayoutDirection = Qt.LayoutDirection.LeftToRight) -> Qt.LayoutDirection:
-    """Return how a text is read: by its first letter, and in a window from right to left by any that asks for that."""
+    """Return how a text is read: as most of its words are, of as many of both kinds as the first one is.
+
+    In a window from right to left one word that is read from there is enough. Qt goes by the first word alone, which
+    says nothing of a piece that was cut from the middle of a text.
+    """
     if text.isascii():  # most are, and rows are painted often
         return Qt.LayoutDirection.LeftToRight
-    kinds = [unicodedata.bidirectional(letter) in ("R", "AL") for letter in text if letter.isalpha()]
-    is_from_right = any(kinds) if window is Qt.LayoutDirection.RightToLeft else kinds[:1] == [True]
+    firsts = [letter for word in text.split() if (letter := next(filter(str.isalpha, word), ""))]
+    kinds = [unicodedata.bidirectional(letter) in ("R", "AL") for letter in firsts]
+    most = 2 * sum(kinds) + (kinds[:1] == [True]) > len(kinds)
+    is_from_right = any(kinds) if window is Qt.LayoutDirection.RightToLeft else most
     return Qt.LayoutDirection.RightToLeft if is_from_right else Qt.LayoutDirection.LeftToRight
 
 

@@ -1,11 +1,13 @@
-"""A layout that puts its widgets in a row, and goes on below where there is no more room."""
+"""Layouts that put widgets in a row, and go on below where there is no more room."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QStyle, QWidget
+from PySide6.QtWidgets import QBoxLayout, QLayout, QLayoutItem, QStyle, QWidget
+
+BUTTONS_SHARE = 0.55  # of the width: what takes more stands below the words
 
 
 class FlowLayout(QLayout):
@@ -84,3 +86,34 @@ class FlowLayout(QLayout):
 
 def _height(row: Sequence[tuple[QLayoutItem, QRect]]) -> int:
     return max((place.height() for _, place in row), default=0)
+
+
+class FoldingRow(QBoxLayout):
+    """Words with a button beside them, or below them where it would leave them little room."""
+
+    def __init__(self, words: QWidget, button: QWidget, spacing: int) -> None:
+        super().__init__(QBoxLayout.Direction.LeftToRight)
+        self._button = button
+        self.setSpacing(spacing)
+        self.addWidget(words, 1)
+        self.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+
+    def minimumSize(self) -> QSize:
+        """Ask for no more width than one of them needs."""
+        items = (item for at in range(self.count()) if (item := self.itemAt(at)) is not None)
+        return QSize(max(item.minimumSize().width() for item in items), super().minimumSize().height())
+
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of both, as they stand in so much room."""
+        self._turn(width)
+        return super().heightForWidth(width)
+
+    def setGeometry(self, rect: QRect) -> None:
+        """Place them."""
+        self._turn(rect.width())
+        super().setGeometry(rect)
+
+    def _turn(self, width: int) -> None:
+        is_beside = self._button.sizeHint().width() <= width * BUTTONS_SHARE
+        ways = QBoxLayout.Direction
+        self.setDirection(ways.LeftToRight if is_beside else ways.TopToBottom)

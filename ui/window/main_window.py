@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
     QMainWindow,
+    QMessageBox,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -53,7 +54,7 @@ from ui.theme.layouts import fill
 from ui.theme.text_size import USUAL, step
 from ui.widgets.dialogs import Dialog
 from ui.widgets.growing_edit import model_files
-from ui.widgets.page_layout import leave_keyboard
+from ui.widgets.page_layout import ask_first, leave_keyboard
 from ui.window.background import Background
 from ui.window.chat_area import ChatArea
 from ui.window.rail import PAGES, NavigationRail, named_pages
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 
     Page = ChatArea | LibraryPage | SpeedPage | ServerPage | JobsPage | SettingsPage
 PREPARE_MS = 600
+UNSAVED = tr("Chats cannot be saved right now. Quit all the same?")
 _QUESTION = "question"  # on the page of jobs, written and not sent
 
 
@@ -439,6 +441,13 @@ class MainWindow(QMainWindow):
             self.chats.keep_drafts()
             self.hide()
             self.background.stay()
+            return
+        # Whoever insists need not answer.
+        if self.chats.archive.is_failing and not self.findChildren(QMessageBox):
+            event.ignore()
+            self._is_quitting = False
+            self.bring_forward()
+            ask_first(self, UNSAVED, tr("What was said since then is lost."), tr("Quit"), self.quit)
             return
         for dialog in self.findChildren(Dialog):
             dialog.reject()  # what is written there is kept as if that was closed first

@@ -72,5 +72,5 @@ class ServerLink(QObject):
         self._api.give_up(reason)
         way_out = (tr("Try again"), self.start)
         if not self._is_recommended:
-            way_out = (tr("Use recommended engine settings"), self.recommended_wanted.emit)
+            way_out = (tr("Start as recommended"), self.recommended_wanted.emit)
         self._banner.say(reason, "danger", way_out, can_close=False)

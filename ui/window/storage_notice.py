@@ -28,9 +28,9 @@ class StorageNotice(QObject):
 
     def show_problem(self, problem: str | None) -> None:
         """Say that chats cannot be kept or read; None: they can again."""
+        self.chats_changed.emit()
         if problem is None:
             self._banner.hide()
-            self.chats_changed.emit()
             return
         way_out: Way | None = None
         if self._archive.is_new:

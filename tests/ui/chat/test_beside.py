@@ -7,12 +7,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from tests.support.chat_window import ask, ended, reply_view, say
+from tools.stand_ins.dragging import place
 from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.chat_page import ChatPage
 from ui.chat.storage.store import NEW_BESIDE, ChatStore
 from ui.client.api import Api
 from ui.theme.appearance import Appearance
@@ -139,6 +142,30 @@ def test_the_settings_beside_are_those_of_the_chat_with_the_keyboard(qtbot, wide
     assert wide.chats.tuning.prompt.toPlainText() == "Be brief."
     prompts = [page.pane.current.chat.settings.system_prompt for page in wide.chats.panes.pages]
     assert prompts == ["Be brief.", "Be long."]
+
+
+def test_what_is_dropped_on_a_chat_is_for_that_one(qtbot, wide: MainWindow, tmp_path: Path) -> None:
+    (tmp_path / "fox.txt").write_text("The fox is red.")
+    opened: list[tuple[str, ChatPage]] = []
+    wide.page.model_dropped.connect(lambda file: opened.append((file, wide.page)))
+    wide.chats.open_beside(None)
+    left, right = wide.chats.panes.pages
+
+    def drop(on: QWidget, name: str) -> None:
+        data, at = QMimeData(), place(QPoint(3, 3))
+        data.setUrls([QUrl.fromLocalFile(str(tmp_path / name))])
+        held = Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        for event in (QDragEnterEvent(QPoint(3, 3), *held), QDropEvent(at, *held)):
+            QApplication.sendEvent(on, event)
+            assert event.isAccepted()
+
+    drop(left.composer.field.viewport(), "fox.txt")
+    assert (wide.page, left.composer.field.hasFocus()) == (left, True)
+    qtbot.waitUntil(lambda: [one.name for one in left.composer.shelf.attachments] == ["fox.txt"])
+    drop(right, "fox.txt")
+    assert (wide.page, right.composer.field.hasFocus()) == (right, True)
+    drop(left, "fox.gguf")
+    assert opened == [(str(tmp_path / "fox.gguf"), left)]
 
 
 def test_a_narrow_window_shows_one_and_a_way_to_the_other(qtbot, wide: MainWindow) -> None:

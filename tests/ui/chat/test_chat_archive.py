@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -146,10 +147,9 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
     desk.archive.ask(lambda store: 1 // 0, answers.append, 7)
     assert [chat.title for chat in desk.ask(ChatStore.chats)] == ["Wolves"]
     assert answers == [7]
-    assert [str(problem).partition("(")[0] for problem in desk.problems] == [
-        "Something could not be saved ",
-        "The chats could not be read ",
-    ]
+    saved, read = map(str, desk.problems)
+    assert saved.startswith("Something could not be saved (")
+    assert read.startswith("The chats could not be read: ")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,27 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
         (sqlite3.OperationalError("database is locked"), "another program"),
         (PermissionError(13, "Permission denied"), "cannot be written"),
         (OSError("odd"), "odd"),
+        (sqlite3.DatabaseError("database disk image is malformed"), "Start Slipstream again"),
     ],
 )
 def test_a_disk_error_becomes_a_sentence(error: Exception, words: str) -> None:
     assert words in disk_reason(error)
+
+
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["with a chat to erase", "without"])
+def test_a_broken_index_of_words_is_made_anew(desks, tmp_path: Path, is_deleted: bool) -> None:
+    path = tmp_path / "chats.db"
+    with closing(ChatStore(path)) as store:
+        for number in (1, 2):
+            store.save_chat(Chat(number, "One", 0, 0))
+            store.save_message(replace(a_message(10 + number, "a fox"), chat_id=number))
+        if is_deleted:
+            store.delete(2, 1)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE message_fts_data SET block = x'ffffffff' WHERE id > 10")  # where its words are
+        db.commit()
+    desk = desks(path)
+    desk.archive.save_message(a_message(11, "a bear"))
+    assert desk.ask(lambda store: [chat.id for chat in store.search("bear")]) == [1]
+    assert desk.ask(lambda store: len(store.search("fox"))) == (0 if is_deleted else 1)
+    assert desk.problems == []

@@ -56,16 +56,34 @@ def test_both_answer_the_same_prompt_and_the_faster_one_wins(
     assert [lane.words.text() for lane in race.lanes] == ["", "1.71× as fast"]
     race.copy.click()
     assert not QGuiApplication.clipboard().pixmap().isNull()
-    race.save_to(str(tmp_path / "race.png"))
-    assert not QImage(str(tmp_path / "race.png")).isNull()
     race.save_to(str(tmp_path / "nowhere" / "race.png"))
     assert "cannot be saved" in race.problem.text()
+    race.save_to(str(tmp_path / "race.png"))
+    assert not QImage(str(tmp_path / "race.png")).isNull()
+    assert (race.problem.isHidden(), race.save.text()) == (True, "Saved")
     for odd in ({"accepted_tokens": 1, "drafted_tokens": 1}, {"decode_per_second": 100.0}):
         server.timings = TIMINGS | odd
         race.start.click()
         qtbot.waitUntil(race.save.isEnabled)
         assert [lane.words.text() for lane in race.lanes] == ["", ""], "drafts neither bring nor cost that much"
         assert race.note.text().startswith("Something else used this machine")
+
+
+def test_what_did_the_same_or_had_company_has_no_winner(qtbot, race: RaceDialog, server: FakeServer) -> None:
+    server.timings = TIMINGS | {"drafted_tokens": 0, "accepted_tokens": 0}
+    race.start.click()
+    qtbot.waitUntil(race.save.isEnabled)
+    assert [lane.words.text() for lane in race.lanes] == ["", ""]
+    assert race.note.text().startswith("Nothing was drafted")
+    server.timings, server.n_active = TIMINGS, 2
+    race.start.click()
+    qtbot.waitUntil(race.save.isEnabled)
+    qtbot.waitUntil(lambda: race.note.text().startswith("Other replies were written meanwhile"))
+    assert [lane.words.text() for lane in race.lanes] == ["", ""]
+    server.n_active = 1
+    race.start.click()
+    qtbot.waitUntil(race.save.isEnabled)
+    assert [lane.words.text() for lane in race.lanes] == ["", "1.71× as fast"]
 
 
 def test_who_races_can_be_told_apart_where_names_are_long(race: RaceDialog) -> None:
@@ -95,7 +113,7 @@ def test_a_model_that_does_not_answer_ends_the_race(qtbot, race: RaceDialog, ser
     server.error = (503, {"error": {"message": "It is being loaded.", "code": "x"}})
     race.start.click()
     qtbot.waitUntil(lambda: not race.is_running)
-    assert "did not answer: It is being loaded." in race.problem.text()
+    assert "did not get to the end: It is being loaded." in race.problem.text()
     assert race.start.text() == "Start"
     assert not race.save.isEnabled()
 

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtWidgets import QLabel
 
 from models.formatting.json_values import fitting
@@ -69,6 +69,7 @@ def test_a_spark_reply_is_marked_and_the_full_model_can_answer_instead(qtbot, wi
     note = reply_view(window).spark_note
     assert not note.isHidden()
     assert note.text == "Answered by the small model ember-draft-q8_0, less capable."
+    narrow(window)
     server.pieces = ["The full answer."]
     note.button.click()
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
@@ -129,6 +130,16 @@ DEEP = {
 }
 
 
+def narrow(window: MainWindow) -> None:
+    """Large text in the narrowest window: what is shown has room there."""
+    window.resize_text(150)
+    window.resize(480, 720)
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+    transcript = window.page.transcript
+    assert transcript.body.minimumSizeHint().width() <= transcript.viewport().width()
+    assert transcript.body.width() <= transcript.viewport().width()
+
+
 def test_a_deep_reply_shows_its_stages_and_what_they_took(qtbot, window: MainWindow, server: FakeServer) -> None:
     server.stages, server.deep, server.steps = STAGES, DEEP, threading.Semaphore(0)
     choose(qtbot, window, Speed.DEEP)
@@ -136,6 +147,7 @@ def test_a_deep_reply_shows_its_stages_and_what_they_took(qtbot, window: MainWin
     for stage in STAGES:
         server.steps.release()
         qtbot.waitUntil(lambda stage=stage: reply_view(window).stages.stage == stage["stage"])
+    narrow(window)
     server.steps.release(len(server.pieces))
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     view = reply_view(window)

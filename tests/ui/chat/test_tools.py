@@ -367,6 +367,19 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
     store.close()
 
 
+def test_what_was_found_stays_marked_where_a_call_comes_below_it(
+    qtbot, window: MainWindow, server: FakeServer, command: str
+) -> None:
+    ready(qtbot, window.chats.tools_box, command)
+    server.calls, server.steps = [[WEIGHT]], threading.Semaphore(2)
+    ask(window, "How heavy is a fox?")
+    qtbot.waitUntil(lambda: reply_view(window).text == "Hello there")
+    window.page.transcript.show_hit(reply(window).id, "there")
+    server.steps.release(9)
+    qtbot.waitUntil(lambda: bool(reply(window).calls))
+    assert [len(text.extraSelections()) for text in reply_view(window).text_views] == [1, 0]
+
+
 @pytest.mark.parametrize("arguments", ['{"animal": "fo', '["fox"]'])
 def test_nobody_is_asked_for_a_call_that_cannot_be_made(
     qtbot, window: MainWindow, server: FakeServer, command: str, arguments: str

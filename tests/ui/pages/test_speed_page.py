@@ -68,7 +68,14 @@ def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) 
     assert "in the last reply guessing was right for 4 of 11" in decision(
         Snapshot(n_drafted=11, n_accepted=4), "", True
     )
-    assert "Nothing was drafted for the last reply" in decision(Snapshot(), "Because.", True)
+    assert "Because. Nothing was drafted for the last reply" in decision(Snapshot(), "Because.", True)
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_what_was_expected_of_a_draft_is_not_said_beside_that_it_drafted_nothing(is_last: bool) -> None:
+    words = decision(Snapshot(n_active=1), "fox-small drafts: 1.33× expected.", is_last, "fox-small")
+    assert words.startswith("fox-small is loaded to draft. Nothing ")
+    assert "expected" not in words
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from ui.theme.tokens import TAB_WIDTH
 from ui.widgets.growing_edit import PAGE_KEYS
 from ui.widgets.page_layout import ScrollColumn
 
+Find = Callable[[str], list[tuple[int, int]]]  # takes a text, returns where pieces of it begin and end
+
 
 class TextView(QTextBrowser):
     """Read-only text sized to its content. Loads nothing from disk or network; a link is only reported."""
@@ -23,7 +25,7 @@ class TextView(QTextBrowser):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._find: Callable[[str], list[tuple[int, int]]] | None = None
+        self._find: Find | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -49,7 +51,7 @@ class TextView(QTextBrowser):
         """Return nothing: text from a model must not make the program read files or ask servers."""
         return None
 
-    def mark(self, find: Callable[[str], list[tuple[int, int]]] | None) -> None:
+    def mark(self, find: Find | None) -> None:
         """Mark the pieces that ``find`` returns for the text; None marks nothing."""
         self._find = find
         self.mark_again()

@@ -28,6 +28,7 @@ from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
+from ui.widgets.flow_layout import FoldingRow
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import announce, plain_label
 
@@ -126,6 +127,7 @@ class AssistantMessage(MessageView):
         self.calls.show_calls(message)
         if len(self.calls.text) > n_before:
             self._write_rest(message)
+            self.mark(self._find)  # also what stands above now
             self._told = None if self._told is None else 0
             self._show_text()
 
@@ -283,7 +285,7 @@ class _Note(Dressed, QFrame):
         self._icon_name, self._tone, self._icon = icon, tone, QLabel()
         self._text, self.button = plain_label(tone="", can_select=True), QPushButton(button)
         row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.M + 2, Space.S, Space.S, Space.S))
-        fill(row, self._icon, (self._text, 1), self.button)
+        fill(row, self._icon, (FoldingRow(self._text, self.button, Space.M), 1))
         self.dress()
         self.hide()
 

@@ -1,8 +1,8 @@
-"""The stages of a deep reply in a row, the one at work marked."""
+"""The stages of a deep reply in their order, the one at work marked."""
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ui.client.speeds import STAGES, DeepProgress
 from ui.language import tr
@@ -10,6 +10,7 @@ from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
 from ui.theme.layouts import fill
 from ui.theme.tokens import Space
+from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.page_layout import style_as
 
 ICON = 14
@@ -23,10 +24,12 @@ class DeepStages(Dressed, QWidget):
         self._stage = ""
         self._marks = {name: QLabel() for name in STAGES}
         self._names = {name: QLabel(words) for name, words in STAGES.items()}
-        row = fill(QHBoxLayout(self), spacing=Space.XS, margins=(0, Space.XS, 0, Space.XS))
+        row = FlowLayout(spacing=Space.L)  # large text in a narrow chat has no room for all in one line
         for name in STAGES:
-            fill(row, self._marks[name], self._names[name], Space.M)
-        row.addStretch()
+            part = QWidget()
+            fill(QHBoxLayout(part), self._marks[name], self._names[name], spacing=Space.XS, margins=0)
+            row.addWidget(part)
+        fill(QVBoxLayout(self), row, margins=(0, Space.XS, 0, Space.XS))
         self.dress()
         self.hide()
 

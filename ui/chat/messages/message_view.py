@@ -7,7 +7,7 @@ from PySide6.QtGui import QEnterEvent, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ui.chat.markdown.text_tools import TextTools
-from ui.chat.markdown.text_view import TextView
+from ui.chat.markdown.text_view import Find, TextView
 from ui.chat.messages.message_editor import MessageEditor
 from ui.client.chat_records import Message
 from ui.language import tr
@@ -73,6 +73,7 @@ class MessageView(QWidget):
         self._tools = tools
         self._is_last = False
         self._has_attention = False
+        self._find: Find | None = None
         self.editor: MessageEditor | None = None
         self.column = fill(QVBoxLayout(self), spacing=Space.XS, margins=0)
         self.footer = fill(QHBoxLayout(), spacing=2)
@@ -94,6 +95,12 @@ class MessageView(QWidget):
     def text(self) -> str:
         """The text as it was written."""
         return self.message.content
+
+    def mark(self, find: Find | None) -> None:
+        """Mark the pieces of its texts that ``find`` returns; None marks nothing."""
+        self._find = find
+        for view in self.text_views:
+            view.mark(find)
 
     # While it is edited.
 

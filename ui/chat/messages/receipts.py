@@ -19,11 +19,16 @@ def failure_of(message: Message) -> str | None:
     """Return why a reply failed, in words that stay true when the chat is read later; None where it did not."""
     if message.status is not Status.FAILED or message.problem is None:
         return None
-    if message.finish_reason == CONTEXT_FULL:
+    return why_failed(message.problem, message.finish_reason or "")
+
+
+def why_failed(problem: str, code: str) -> str:
+    """Return why a reply failed, from the sentence and the code of the server's error."""
+    if code == CONTEXT_FULL:
         return tr("This is too long: the model cannot read all of it at once.")
-    if message.finish_reason == ENGINE_DIED:
-        return message.problem.split(". ")[0].rstrip(".") + "."
-    return message.problem
+    if code == ENGINE_DIED:
+        return problem.split(". ")[0].rstrip(".") + "."
+    return problem
 
 
 def receipt(message: Message) -> str:
@@ -188,7 +193,7 @@ def what_would_help(timings: Timings) -> str:
         return tr("A shorter prompt, or one that begins like an earlier one: what is in the cache is not read again.")
     limit = _limit_of(timings)
     if not timings.drafted_tokens and limit is Bottleneck.BANDWIDTH:
-        return tr("A draft model, which guesses several tokens for each read, or a smaller quantisation of this model.")
+        return tr("A draft model that is often right, which saves reads, or a smaller quantisation of this model.")
     if timings.drafted_tokens and timings.accepted_tokens < _AGREES * timings.drafted_tokens:
         return tr("A draft model that agrees more often with this one, or a lower temperature.")
     if limit in _LIMITS or (limit is Bottleneck.UNKNOWN and timings.peak_share is not None):

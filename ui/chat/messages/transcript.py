@@ -11,7 +11,6 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from ui.chat.markdown.text_tools import TextTools
-from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.message_view import MessageView
 from ui.chat.messages.user_message import UserMessage
@@ -60,7 +59,7 @@ class Transcript(ScrollColumn):
         self._is_adding_above = False
         self._last_maximum = 0
         # Where a search met its words, until the user scrolls.
-        self._hit: TextView | None = None
+        self._hit: MessageView | None = None
         self.setAccessibleName(tr("Conversation"))
         self._column = QVBoxLayout(body)
         self._column.setSpacing(Space.L + Space.XS)
@@ -171,19 +170,16 @@ class Transcript(ScrollColumn):
             self._n_wanted = self._n_made + 1
             self._make_one()
         self._is_following = False
-        views = self._views[message_id].text_views
-        for view in views:
-            view.mark(partial(hit_spans, words=words))
+        self._hit = self._views[message_id]
+        self._hit.mark(partial(hit_spans, words=words))
         # Where it is, the layout says later, and again while messages above it are made.
-        self._hit = next((view for view in views if view.extraSelections()), views[-1])
         QTimer.singleShot(0, self._hit, self._go_to_hit)
 
     def forget_hit(self) -> None:
         """Mark nothing any more."""
         self._hit = None
         for view in self._views.values():
-            for text in view.text_views:
-                text.mark(None)
+            view.mark(None)
 
     def go_to_end(self) -> None:
         """Scroll to the end and stay there."""
@@ -271,11 +267,12 @@ class Transcript(ScrollColumn):
     # Scrolling.
 
     def _go_to_hit(self) -> None:
-        view = self._hit
-        if view is not None:
+        hit = self._hit
+        if hit is not None:
+            view = next((text for text in hit.text_views if text.extraSelections()), hit.text_views[-1])
             top = view.mapTo(self.widget() or view, QPoint(0, view.first_mark_top())).y()
             self.verticalScrollBar().setValue(top - self.viewport().height() // 3)
-            self._hit, self._is_following = view, False  # that was no scrolling of the user's
+            self._hit, self._is_following = hit, False  # that was no scrolling of the user's
 
     def _on_range(self, minimum: int, maximum: int) -> None:
         bar, scrolled_away = self.verticalScrollBar(), self._scrolled_away

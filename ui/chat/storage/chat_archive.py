@@ -9,15 +9,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from models.files.disk import backup_of, move_database
 from ui.chat.storage.rescue import rescue
-from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew
+from ui.chat.storage.store import ChatStore, ResultT, StoreDamaged, StoreTooNew
 from ui.client.chat_records import Chat, Message
 from ui.language import tr
 
-ResultT = TypeVar("ResultT")
 StoreJob = Callable[[ChatStore], None]
 RETRY_SECONDS = 2.0
 MEMORY_ONLY = tr("Chats now live in memory only and are gone when you close the window.")
@@ -50,6 +48,11 @@ class ChatArchive:
         self._thread = threading.Thread(target=self._run, name="chat archive", daemon=True)
         self._thread.start()
 
+    @property
+    def is_failing(self) -> bool:
+        """True while the disk refuses: what was written since is not in the file, and ends with the window."""
+        return self._next_try > 0
+
     def save_chat(self, chat: Chat) -> None:
         """Write a chat's own fields."""
         self.write(lambda store: store.save_chat(chat))
@@ -68,10 +71,10 @@ class ChatArchive:
         def work(store: ChatStore) -> None:
             answer = otherwise
             try:
-                answer = ask(store)
+                answer = store.mended(ask)
             except Exception as error:
                 # Whatever one question meets: this thread must live, since it saves all chats.
-                self._tell(tr("The chats could not be read ({error}).", error=error))
+                self._tell(tr("The chats could not be read: {reason}", reason=disk_reason(error)))
             self._post(lambda: then(answer))
 
         self._jobs.put((False, work))
@@ -139,7 +142,7 @@ class ChatArchive:
     def _save(self, store: ChatStore) -> None:
         while self._unsaved:
             try:
-                self._unsaved[0](store)
+                store.mended(self._unsaved[0])
             except sqlite3.IntegrityError:
                 # It refers to something that is no longer there: it can never be written.
                 self._unsaved.popleft()
@@ -237,4 +240,6 @@ def disk_reason(error: Exception) -> str:
         return tr("the file cannot be opened or the folder cannot be written to.")
     if "locked" in text:
         return tr("another program holds the file.")
+    if "malformed" in text or "not a database" in text:
+        return tr("the file is damaged. Start Slipstream again: it then offers to bring back the chats in it.")
     return f"{error}."

@@ -7,10 +7,10 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from models.files.disk import back_up_database
 from ui.chat.storage.search_hit import folded, has_edges
@@ -106,6 +106,7 @@ MIGRATIONS = (
     """,
     "ALTER TABLE message ADD COLUMN calls TEXT NOT NULL DEFAULT '[]';",
 )
+ResultT = TypeVar("ResultT")
 _NUMBERED = ("chat", "message", "prompt")
 MEMORY = ":memory:"
 NEW_CHAT, NEW_BESIDE = 0, -1  # no chat has these ids: one that has not begun, alone or beside another
@@ -139,6 +140,7 @@ class ChatStore:
             _make_private(path)
         self._db = sqlite3.connect(MEMORY if path is None else path, isolation_level=None, check_same_thread=False)
         self._db.text_factory = readable
+        self._is_mended = False
         try:
             self._prepare(path)
         except sqlite3.OperationalError:
@@ -162,8 +164,23 @@ class ChatStore:
         if path is not None:
             self._back_up(path)
         self._migrate()
-        self._tidy()
+        self.mended(ChatStore._tidy)
         self.highest_id()  # of a large file, which was not checked: what is written next goes there
+
+    def mended(self, work: Callable[[ChatStore], ResultT]) -> ResultT:
+        """Return what ``work`` returns. A broken index of words is made anew before it is tried again.
+
+        That index alone is not looked through at start, and without it no message can be written. Nothing is lost with
+        it: it follows from the messages.
+        """
+        try:
+            return work(self)
+        except sqlite3.DatabaseError as error:
+            if self._is_mended or not any(words in str(error) for words in ("malformed", "fts5")):
+                raise
+            self._is_mended = True
+            self._db.execute("INSERT INTO message_fts(message_fts) VALUES ('rebuild')")
+            return work(self)
 
     def _check(self) -> None:
         verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
