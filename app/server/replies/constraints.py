@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from app.server.http.body import Body
+from app.server.http.body import WholeNumbers
 from core.values.errors import BadRequest
 from core.values.request import ANY_OBJECT, Constraint
 from models.formatting.sentence import Sentence
@@ -35,7 +35,7 @@ _MOST_SHOWN = 60  # characters of a pattern in an error
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
 
-class _SchemaBody(Body):
+class _SchemaBody(WholeNumbers):
     """A body with the field ``schema``, which would hide a method of pydantic's."""
 
     schema_: JsonSchema | None = None
