@@ -58,7 +58,7 @@ from app.server.remotes.store import RemoteStore
 from app.server.templates.chat_template import TemplateRenderer
 from app.settings.server_settings import ServerSettings
 from core.values.errors import SlipstreamError
-from models.library.requests import EVENTS, PREFIX
+from models.library.requests import EVENTS
 from models.library.requests import ROUTES as LIBRARY_ROUTES
 
 ROUTES = (
@@ -72,6 +72,7 @@ ROUTES = (
     ("POST", "/v1/chat/completions/input_tokens", chat.count_input_tokens),
     ("POST", "/v1/responses", responses.create_response),
     ("POST", "/v1/responses/input_tokens", responses.count_input_tokens),
+    ("POST", "/v1/responses/compact", responses.compact),
     ("GET", "/v1/responses", responses.list_responses),
     ("GET", "/v1/responses/{response_id}", responses.get_response),
     ("DELETE", "/v1/responses/{response_id}", responses.delete_response),
@@ -205,7 +206,8 @@ _KINDS: dict[Any, tuple[str, ...]] = {
 _STATUSES: dict[Any, int] = {
     **dict.fromkeys((status.load, status.unload), 202),
     **dict.fromkeys((owner_routes.add_key, remote_routes.add_remote, remote_routes.add_worker), 201),
-    **dict.fromkeys((audio.audio, ollama_models.unsupported, ollama_models.unsupported_blob), 501),
+    **dict.fromkeys((audio.audio, responses.compact), 501),
+    **dict.fromkeys((ollama_models.unsupported, ollama_models.unsupported_blob), 501),
     ollama_models.no_blob: 404,
 }
 _QUERIES: dict[Any, tuple[str, ...]] = {
@@ -230,8 +232,6 @@ _PROTOCOLS = {
     "ollama": "Ollama",
     "lm_studio": "LM Studio",
 }
-OFFERS = (*((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES), ("GET", EVENTS))
-LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("GET", EVENTS))
 
 
 class _Application(FastAPI):
@@ -366,8 +366,7 @@ async def _on_error(http: HttpRequest, error: Exception) -> Response:
 
 async def _on_http_exception(http: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    offers = LIBRARY_OFFERS if http.url.path.startswith(PREFIX) else OFFERS
-    return _response(http, from_http_exception(error, http.method, http.url.path, offers), error.headers)
+    return _response(http, from_http_exception(error, http.method, http.url.path, _PATHS), error.headers)
 
 
 async def _on_invalid(http: HttpRequest, error: Exception) -> Response:

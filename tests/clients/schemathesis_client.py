@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 # Routes that change what the server is, that wait for what does not come, or that say 501 on purpose.
-LEFT_OUT = "/slipstream/(load|unload|events)|/models/sse|/v1/audio|^/props|^/slots/"
+LEFT_OUT = "/slipstream/(load|unload|events)|/models/sse|/v1/audio|/responses/compact|^/props|^/slots/"
 LEFT_OUT += "|^/api/(pull|delete|copy|create|push|blobs)"
 # Of the library those that take minutes, ask the Hub, or would look through a folder that was made up.
 LEFT_OUT += "|/library/(events|hub|downloads$|verify|benches|machine/measure|folders/import)"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, with_own
+from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, not_endless, with_own
 from app.server.calls.schemas import Text, TokenLimit, checked_text
 from app.server.http.body import LenientBody, WholeNumbers, valid
 from app.server.http.errors import ApiError, refuse
@@ -88,7 +88,9 @@ class MessageBody(WholeNumbers, LenientBody):
 
     model_config = ConfigDict(extra="allow", strict=True)
 
-    messages: list[AnthropicMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    messages: Annotated[list[AnthropicMessage], BeforeValidator(not_endless)] = Field(
+        min_length=1, max_length=MAX_MESSAGES
+    )
     model: str | None = None
     max_tokens: TokenLimit = None
     system: Text | list[Block] | None = None

@@ -22,6 +22,21 @@ from models.formatting.sentence import Sentence
 # Far more than an agent's longest conversation. A body of 32 MB could hold a million, and all callers would wait while
 # they are read.
 MAX_MESSAGES, MAX_TOOLS = 20_000, 1_024
+
+
+def not_endless(messages: Any) -> Any:
+    """Return messages as they are; raises ValueError where they have more parts and calls together than may be sent."""
+    n_parts = 0
+    for message in messages if isinstance(messages, list) else ():
+        for listed in message.values() if isinstance(message, dict) else ():
+            if isinstance(listed, list):
+                results = (part["content"] for part in listed if isinstance(part, dict) and "content" in part)
+                n_parts += len(listed) + sum(len(result) for result in results if isinstance(result, list))
+    if n_parts > MAX_MESSAGES:
+        raise ValueError(f"there may be {MAX_MESSAGES:,} parts and calls in all, not {n_parts:,}")
+    return messages
+
+
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 # Templates know three.
 _EFFORTS = {"minimal": "low", "xhigh": "high", "max": "high"}
@@ -196,6 +211,11 @@ class ChatTool(LenientBody):
     type: Literal["function"]
     function: Function
 
+    @property
+    def template_value(self) -> dict[str, Any]:
+        """The tool as chat templates read it."""
+        return {"type": self.type, "function": {name: value for name, value in self.function if value is not None}}
+
 
 class ChosenFunction(LenientBody):
     """The name of the function that must be called."""
@@ -223,7 +243,7 @@ def _ours_for_mistrals(choice: Any) -> Any:
 class ChatCompletionBody(GenerationBody):
     """The body of POST /v1/chat/completions."""
 
-    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    messages: Annotated[list[ChatMessage], BeforeValidator(not_endless)] = Field(min_length=1, max_length=MAX_MESSAGES)
     max_tokens: TokenLimit = None
     max_completion_tokens: TokenLimit = None
     logprobs: bool | None = None
@@ -424,7 +444,7 @@ class ChatCompletionBody(GenerationBody):
         if self.reasoning_effort not in (None, "none"):
             extra["reasoning_effort"] = _EFFORTS.get(str(self.reasoning_effort), self.reasoning_effort)
         extra |= self.chat_template_kwargs or {}
-        tools = [tool.model_dump(exclude_none=True) for tool in self.tools or ()] if self.uses_tools else None
+        tools = [tool.template_value for tool in self.tools or ()] if self.uses_tools else None
         places = iter(marks)
         messages = [message.template_value(places) for message in self.messages]
         binding = self.binding

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeGuard
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
@@ -24,7 +24,7 @@ from app.server.http.keys import cache_salt
 from app.server.replies.constraints import JsonSchema, ResponseFormat, grammar_of, loose, with_structured, written
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReplySpeed, SamplingParams
+from core.values.request import MAX_STOP_STRINGS, MAX_TOP_LOGPROBS, Constraint, ReplySpeed, SamplingParams
 
 MAX_CHOICES = 128
 DEFAULT_COMPLETION_TOKENS = 16
@@ -49,7 +49,7 @@ def checked_text(text: str) -> str:
 Text = Annotated[str, AfterValidator(checked_text)]
 PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
-_MOST_SAMPLERS = 64
+_MOST_SAMPLERS, _MOST_ADAPTERS = 64, 1_024
 # The samplers in the order in which they run, by llama-server's names and letters, with the settings that switch each
 # off.
 _SAMPLERS: dict[str, tuple[str, dict[str, float]]] = {
@@ -193,6 +193,11 @@ class LoraScale(WholeNumbers):
     scale: float = Field(allow_inf_nan=False)
 
 
+def is_token_ids(value: Any) -> TypeGuard[list[int] | tuple[int, ...]]:
+    """Return whether a value lists token ids, without a step of Python for each: a body may hold millions."""
+    return isinstance(value, list | tuple) and set(map(type, value)) == {int} and min(value) >= 0
+
+
 def is_token_id(text: str) -> bool:
     """Return whether a key of ``logit_bias`` is the id of a token."""
     return text.isascii() and text.isdigit() and len(text) <= _MAX_TOKEN_DIGITS
@@ -209,7 +214,7 @@ class GenerationBody(WholeNumbers):
     stream_options: Annotated[StreamOptions | None, HINT] = None
     return_progress: Annotated[bool | None, HINT] = None
     n: int | None = Field(default=None, ge=1, le=MAX_CHOICES)
-    stop: Text | list[Text] | None = None
+    stop: Text | Annotated[list[Text], Field(max_length=MAX_STOP_STRINGS)] | None = None
     seed: int | None = None
 
     temperature: float | None = None
@@ -241,7 +246,7 @@ class GenerationBody(WholeNumbers):
     regex: Text | None = None
     grammar: Text | None = None
 
-    lora: list[LoraScale] | None = None
+    lora: list[LoraScale] | None = Field(default=None, max_length=_MOST_ADAPTERS)
     id_slot: Annotated[int | None, Field(ge=-1), HINT] = None
     cache_salt: Text | None = None
     speed: str | None = None
@@ -450,7 +455,7 @@ def _prompts(value: Any) -> list[Any]:
 def _is_prompt(value: Any) -> bool:
     if isinstance(value, str):
         return bool(checked_text(value))
-    return isinstance(value, list) and all(type(token) is int and token >= 0 for token in value) and bool(value)
+    return isinstance(value, list) and is_token_ids(value)
 
 
 class LoadBody(Body):

@@ -11,7 +11,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -317,8 +317,10 @@ def from_validation(problems: Iterable[Mapping[str, Any]], names: Mapping[str, s
     place = problem["loc"][1:] if problem["loc"][:1] in (("body",), ("path",)) else problem["loc"]
     if kind == "json_invalid":
         place = ()
-    field = _field_name(place)
-    field = names.get(field, field)
+    # The name of an unknown field is the client's: it may be anything.
+    field = _field_name(place[:-1], _short(str(place[-1]))) if kind == "extra_forbidden" else _field_name(place)
+    first = re.split(r"[.\[]", field, maxsplit=1)[0]
+    field = names.get(first, first) + field.removeprefix(first)
     if not place and kind == "missing":
         return refuse(400, "The body is empty: send a JSON object.", code="invalid_json")
     code, sentence = _RULES.get(kind, ("invalid_value", "{field}: {message}."))
@@ -331,7 +333,12 @@ def from_validation(problems: Iterable[Mapping[str, Any]], names: Mapping[str, s
         # If the value has the type of no member, each may be meant.
         meant = dict.fromkeys(_must_be(str(one["msg"])) for one in (kinds if problem in kinds else [problem]))
         sentence, message = "{field} must be {message}.", " or ".join(meant)
-    facts = {"field": field or "The body", "message": message, "input": repr(problem.get("input"))}
+    sent = problem.get("input")  # said of numbers alone: to write millions of entries takes a second
+    facts = {
+        "field": field or "The body",
+        "message": message,
+        "input": repr(sent) if isinstance(sent, int | float) else "",
+    }
     facts |= {name: str(value) for name, value in problem.get("ctx", {}).items()}
     return refuse(400, sentence.format(**facts), param=field or None, code=code)
 
@@ -344,7 +351,7 @@ def _must_be(message: str) -> str:
     return wanted
 
 
-def _field_name(place: Iterable[Any]) -> str:
+def _field_name(place: Iterable[Any], last: str | None = None) -> str:
     from pydantic import BaseModel  # not before there is a request: it takes its time
 
     # pydantic puts the names of tried union members into the place; they are no fields of the request.
@@ -356,7 +363,7 @@ def _field_name(place: Iterable[Any]) -> str:
         elif part.isidentifier() and part not in members:
             part = "schema" if part == "schema_" else part  # as the clients call it
             name += f".{part}" if name else part
-    return name
+    return ".".join(filter(None, (name, last)))
 
 
 def _names_below(kind: type[Any]) -> Iterator[str]:
@@ -366,16 +373,15 @@ def _names_below(kind: type[Any]) -> Iterator[str]:
 
 
 PREFIX = "/v1"
-RouteHint = tuple[str, str]  # method and path
 
 
-def from_http_exception(error: HTTPException, method: str, path: str, offers: Sequence[RouteHint]) -> ApiError:
+def from_http_exception(error: HTTPException, method: str, path: str, known: Collection[str]) -> ApiError:
     """Return the error of an exception that the framework raised for ``method`` and ``path``, in OpenAI's shape.
 
-    ``offers`` are the methods and paths that clients may use; an unknown one is answered with all of them.
+    ``known`` are the paths that clients may use.
     """
     if error.status_code == 404:
-        return refuse(404, _unknown(method, path, offers))
+        return refuse(404, _unknown(method, path, known))
     if error.status_code == 405:
         allowed = " or ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
         return refuse(405, f"{path} does not take {method}, but {allowed}.")
@@ -390,14 +396,13 @@ def from_http_exception(error: HTTPException, method: str, path: str, offers: Se
     return refuse(error.status_code, str(error.detail))
 
 
-def _unknown(method: str, path: str, offers: Sequence[RouteHint]) -> str:
-    meant = _meant(path, (known for _, known in offers))
+def _unknown(method: str, path: str, known: Collection[str]) -> str:
+    meant = _meant(path, known)
     hint = f" Is {meant} meant? The base URL ends with {PREFIX}." if meant else ""
-    known = ", ".join(f"{one} {where}" for one, where in offers)
-    return f"There is no {method} {path} here.{hint} This server has {known}."
+    return f"There is no {method} {_short(path)} here.{hint} GET /docs lists what there is."
 
 
-def _meant(path: str, known: Iterable[str]) -> str | None:
+def _meant(path: str, known: Collection[str]) -> str | None:
     """Return the path that a base URL with the prefix left out, or said twice, was meant to reach."""
     rest = path
     while rest.startswith(f"{PREFIX}/"):

@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from pydantic import Field, field_validator, model_validator
 
 from app.server.calls.generation import ChoiceUpdate, tokens_of
-from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text, is_token_id
+from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text, is_token_id, is_token_ids
 from app.server.chat.call import Call
 from app.server.chat.run import Choice, EngineRun, Reply, respond
 from app.server.http.body import HINT
@@ -81,8 +81,7 @@ class LlamaBody(GenerationBody):
     @field_validator("prompt")
     @classmethod
     def _is_prompt(cls, value: Any) -> Any:
-        listed = value if _is_several(value) else [value]
-        return [_prompt_of(one) for one in listed] if _is_several(value) else _prompt_of(listed[0])
+        return [_prompt_of(one) for one in value] if _is_several(value) else _prompt_of(value)
 
     @property
     def prompts(self) -> list[str | tuple[str | int, ...]]:
@@ -128,7 +127,7 @@ def _is_bias(value: Any) -> bool:
 def _is_several(value: Any) -> bool:
     if not isinstance(value, list):
         return False
-    kinds = {type(one) for one in value}
+    kinds = set(map(type, value))
     return not kinds <= {int} and kinds != {int, str}
 
 
@@ -139,6 +138,8 @@ def _prompt_of(value: Any) -> str | tuple[str | int, ...]:
         value = value.get("prompt_string")
     if isinstance(value, str):
         return checked_text(value)
+    if is_token_ids(value):
+        return tuple(value)
     if isinstance(value, list) and value and all(isinstance(part, str) or _is_token(part) for part in value):
         return tuple(checked_text(part) if isinstance(part, str) else part for part in value)
     raise ValueError("prompt must be text, a list of token ids and texts, or a list of such prompts")
@@ -178,9 +179,8 @@ class LlamaCall(Call[LlamaBody]):
         """Return a prompt as text or as token ids alone."""
         if isinstance(prompt, str):
             return prompt
-        ids = tuple(part for part in prompt if isinstance(part, int))
-        if len(ids) == len(prompt):
-            return ids
+        if is_token_ids(prompt):
+            return tuple(prompt)
         return await tokens_of(self.host.bridge, *prompt, add_special=True)
 
     async def biases(self) -> dict[int, float]:

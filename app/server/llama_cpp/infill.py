@@ -19,6 +19,7 @@ from core.values.messages import FillInTheMiddle, LoadedModel
 # Tokens around the cursor that are read, as many as llama-server reads (``format_prompt_infill``): three quarters of
 # them before it. Each key that is pressed reads them anew, so more would not be there in time.
 _AROUND = 2_048
+_MOST_FILES = 1_024  # each is tokenized, and few fit into a context
 # Stands between files if a model has no token for that, as at llama-server.
 _SNIPPET = "\n\n--- snippet ---\n\n"
 
@@ -36,7 +37,7 @@ class InfillBody(LlamaBody):
     prompt: Any = ""
     input_prefix: Text = ""
     input_suffix: Text = ""
-    input_extra: list[ExtraFile] = Field(default_factory=list)
+    input_extra: list[ExtraFile] = Field(default_factory=list, max_length=_MOST_FILES)
 
 
 async def infill(body: InfillBody, http: HttpRequest) -> Response:

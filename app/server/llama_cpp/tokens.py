@@ -13,10 +13,13 @@ from app.server.calls.generation import answered, new_id
 from app.server.calls.schemas import Text
 from app.server.chat.chat_call import ChatCall
 from app.server.http.body import LenientBody, valid
+from app.server.http.errors import refuse
 from app.server.http.sse import while_connected
+from app.server.openai.embeddings import json_response
 from core.values.request import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
 
 _OF_CHATS = ("model", "messages", "tools", "add_generation_prompt", "continue_final_message", "chat_template_kwargs")
+_MOST_PIECES = 200_000  # all other callers wait while they are written down
 _OF_IMAGE = -1  # in the place of a token, as llama.cpp has it
 
 
@@ -65,15 +68,18 @@ async def tokenize(body: TokenizeBody, http: HttpRequest) -> Response:
         call = ChatCall(valid(ChatCompletionBody, sent, {}), http.app.state.pool, http.app.state.renderer)
         found = await while_connected(http.receive, call.tokens())
         told = [max(token, _OF_IMAGE) for token in found]
-        return JSONResponse({"tokens": told, "count": len(told)})
+        return json_response({"tokens": told, "count": len(told)})
     parts = (body.content,) if isinstance(body.content, str) else tuple(body.content)
     request = TokenizeRequest(new_id("tokens"), parts, bool(body.add_special), body.parse_special is not False)
     answer, _ = await answered(http, body.model, request, Tokenized)
     tokens: list[Any] = list(answer.tokens)
     if body.with_pieces:
+        if len(tokens) > _MOST_PIECES:
+            message = f"with_pieces shows {_MOST_PIECES:,} tokens at most, not {len(tokens):,}: send the text in parts."
+            raise refuse(400, message, param="with_pieces")
         pairs = zip(answer.tokens, answer.pieces, strict=True)
         tokens = [{"id": token, "piece": _piece(piece)} for token, piece in pairs]
-    return JSONResponse({"tokens": tokens, "count": len(tokens)})
+    return json_response({"tokens": tokens, "count": len(tokens)})
 
 
 async def detokenize(body: DetokenizeBody, http: HttpRequest) -> Response:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
+from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, not_endless
 from app.server.calls.schemas import HINTS, GenerationBody, Text
 from app.server.http.body import LenientBody, WholeNumbers, valid
 from app.server.llama_cpp.completion import LlamaBody
@@ -172,7 +172,7 @@ class OllamaMessage(LenientBody):
 class OllamaChatBody(WritingBody):
     """The body of POST /api/chat; without messages, the model is loaded."""
 
-    messages: list[OllamaMessage] | None = Field(None, max_length=MAX_MESSAGES)
+    messages: Annotated[list[OllamaMessage] | None, BeforeValidator(not_endless)] = Field(None, max_length=MAX_MESSAGES)
     tools: list[Message] | None = Field(None, max_length=MAX_TOOLS)
 
     def chat(self) -> ChatCompletionBody:

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import to_json
 
 from app.server.calls.generation import answered, new_id
-from app.server.calls.schemas import HINTS, PromptInput
+from app.server.calls.schemas import HINTS, PromptInput, is_token_ids
 from app.server.calls.speed import wanted_speed
 from app.server.http.body import WholeNumbers
 from core.values.errors import BadRequest
@@ -62,7 +62,7 @@ class EmbeddingsBody(VectorsBody):
 
 def inputs_of(value: Any, field: str) -> tuple[PromptInput, ...]:
     """Return the inputs that a field holds; raises ValueError."""
-    is_one = isinstance(value, str | dict) or (isinstance(value, list) and value and all(map(_is_token, value)))
+    is_one = isinstance(value, str | dict) or is_token_ids(value)
     several = [value] if is_one else value
     if not isinstance(several, list) or not several:
         raise ValueError(f"{field} must be a text, token ids, or a list of these, none of them empty")
@@ -91,13 +91,9 @@ def _input_of(value: Any, field: str) -> PromptInput:
         except UnicodeEncodeError:
             raise ValueError(f"{field} holds half of a surrogate pair, which is not text") from None
         return value
-    if isinstance(value, list) and value and all(map(_is_token, value)):
+    if is_token_ids(value):
         return tuple(value)
     raise ValueError(f"{field} must be a text, token ids, or a list of these, none of them empty")
-
-
-def _is_token(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 class Vectors(NamedTuple):

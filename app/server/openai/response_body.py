@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, with_own
+from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, not_endless, with_own
 from app.server.calls.schemas import Text, TokenLimit
 from app.server.http.body import HINT, WholeNumbers, valid
 from app.server.http.errors import refuse
@@ -89,6 +89,7 @@ class ResponseBody(WholeNumbers):
     def _is_not_endless(cls, value: str | list[Item]) -> str | list[Item]:
         if not isinstance(value, str) and len(value) > MAX_MESSAGES:
             raise ValueError(f"input must have {MAX_MESSAGES:,} or fewer entries")
+        not_endless(value)
         return value
 
     @property

@@ -364,6 +364,12 @@ class ResponseReply(Reply):
         return b"".join(map(encode_named, events))
 
 
+async def compact() -> Response:
+    """Refuse: OpenAI's models sum up a conversation there."""
+    message = 'Conversations are not summed up here: send fewer items, or truncation "auto", which leaves out old ones.'
+    raise refuse(501, message)
+
+
 # The stored ones
 
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from app.server.http.body import Body
+from app.server.http.body import WholeNumbers
 from core.values.errors import BadRequest
-from core.values.request import ANY_OBJECT, Constraint
+from core.values.request import ANY_OBJECT, MAX_CHARACTERS, Constraint
 from models.formatting.sentence import Sentence
 
 JsonSchema = dict[str, Any] | bool
@@ -35,7 +35,7 @@ _MOST_SHOWN = 60  # characters of a pattern in an error
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
 
-class _SchemaBody(Body):
+class _SchemaBody(WholeNumbers):
     """A body with the field ``schema``, which would hide a method of pydantic's."""
 
     schema_: JsonSchema | None = None
@@ -114,6 +114,8 @@ def loose(schema: JsonSchema) -> JsonSchema:
     if not isinstance(schema, dict):
         return schema
     with suppress(RecursionError):  # of one that is nested too deeply, which ``written`` refuses
+        if len(json.dumps(schema, ensure_ascii=False)) > MAX_CHARACTERS:
+            return schema  # refused for its length, and to go through all of it takes a second
         schema = schema if _is_split(schema) else _closed(schema)
     return schema | {_OPTIONS: LOOSE}
 

@@ -363,6 +363,12 @@ TOLD = (
     ),
     ("/embedding", {"content": [""]}, "content", "content must be a text, token ids, or a list of these, none of them"),
     ("/tokenize", {"content": {}}, "content", "content must be a valid string or a list."),
+    (
+        "/v1/responses",
+        {"input": "Hi", "text": {"format": {"type": "x"}}},
+        "text.format.type",
+        "text.format.type must be 'text', 'json_object' or 'json_schema'.",
+    ),
 )
 
 
@@ -380,3 +386,12 @@ def test_a_conversation_goes_on_without_an_input(server: RunningServer) -> None:
     first = server.http.post("/v1/responses", json={"input": "Hi", "max_output_tokens": 2}).json()
     more = {"previous_response_id": first["id"], "max_output_tokens": 2}
     assert server.http.post("/v1/responses", json=more).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["a b", "x-y", "é", "list[int]", "z" * 10_000])
+def test_an_unknown_field_is_named_whatever_it_is_called(server: RunningServer, name: str) -> None:
+    for path in ("/v1/chat/completions", "/v1/embeddings", "/v1/responses"):
+        answer = server.http.post(path, json=BODIES[path] | {name: 1})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"], error["param"][:200]) == (400, "unknown_parameter", name[:200])
+        assert f"The field {name[:200]}" in error["message"]

@@ -270,7 +270,7 @@ BOTH_ENDS = {"continue_final_message": True, "add_generation_prompt": True}
         ({"n": 0}, "n", "integer_below_min_value", ""),
         ({"n": 1000}, "n", "integer_above_max_value", "n must be 128 or less, not 1000."),
         ({"stop": ["x" * 1_025]}, "stop", "invalid_value", ""),
-        ({"stop": ["x"] * 65}, "stop", "invalid_value", ""),
+        ({"stop": ["x"] * 65}, "stop", "array_above_max_length", ""),
         ({"logit_bias": 1}, "logit_bias", "invalid_value", "logit_bias must be a JSON object."),
         ({"logit_bias": {"a": 1}}, "logit_bias", "invalid_value", ""),
         ({"logit_bias": {"99999": 1}}, "logit_bias", "invalid_value", ""),

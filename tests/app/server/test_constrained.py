@@ -356,4 +356,5 @@ def test_a_schema_that_is_nested_without_end_or_huge_is_refused_and_the_next_req
     huge = {"enum": [str(number) for number in range(30_000)]}
     with pytest.raises(openai.BadRequestError, match="at most 131,072"):
         server.chat(max_tokens=5, extra_body={"json_schema": huge})
+    assert loose(huge) is huge, "what is refused is not gone through"
     assert server.chat(max_tokens=5, extra_body={"regex": "ok"}).choices[0].message.content == "ok"

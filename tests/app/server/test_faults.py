@@ -155,16 +155,15 @@ def test_a_body_that_is_no_json_object_is_refused(server, body, sentence):
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/moderations"), ("GET", "/v1")])
-def test_a_route_that_is_not_there_is_answered_with_those_that_are(server, method, path):
+def test_a_route_that_is_not_there_is_answered_with_where_they_are_listed(server, method, path):
     answer = server.http.request(method, path, json={})
     assert answer.status_code == 404
     error = answer.json()["error"]
     # "said" has the facts of a sentence, for those who say it in another language.
     assert set(error) - {"said"} == {"message", "type", "param", "code"}
     assert error["code"] == "not_found"
-    assert f"{method} {path}" in error["message"]
-    assert "POST /v1/chat/completions, POST /v1/completions" in error["message"]
-    assert "meant" not in error["message"]
+    assert error["message"] == f"There is no {method} {path} here. GET /docs lists what there is."
+    assert "/v1/chat/completions" in server.http.get("/docs").text
 
 
 @pytest.mark.parametrize("path", ["/models", "/models/ember-q8_0", "/responses", "/files"])
