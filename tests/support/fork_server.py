@@ -40,7 +40,7 @@ from models.formatting.program import PROGRAM_FOLDER
 
 CAN_FORK = hasattr(os, "pidfd_open")
 # What is forked of what forked processes start.
-_FORKED = ("core.loading.worker", "app.jobs.quantise.worker")
+_FORKED = ("core.loading.worker", "core.loading.memory_fit", "app.jobs.quantise.worker", "app.jobs.pair_test.trial")
 # With all that is in them.
 _PARTS = (app.library_service, app.server)
 # Not huggingface_hub and keyring, which read the environment when they are imported, but what they need.
@@ -108,7 +108,7 @@ class ForkedServer(ServerProcess):
 
 
 def fork_children(name: Callable[[], str] = server_name) -> Callable[[], None]:
-    """Let this process fork its engines and what quantises from now on; return what ends that."""
+    """Let this process fork its engines, and others of ``_FORKED``, from now on; return what ends that."""
     if not CAN_FORK:
         return lambda: None
     started = child_process.module_command
