@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def forked_children() -> Iterator[None]:
-    """Let what this process starts be forked: engines, and what quantises."""
+    """Let what this process starts be forked: engines, what quantises, and the like."""
     from tests.support.fork_server import fork_children
 
     end = fork_children()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import gc
 import graphlib
 import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 from tools.structure import DOCUMENT, PARTS, PICTURES, statements, table, table_in
 from tools.structure import read_rooms as read_rooms_anew
@@ -69,6 +72,15 @@ def is_for_types(node: ast.AST) -> bool:
 def trees() -> dict[str, ast.Module]:
     """Return every module as it is written."""
     return {name: ast.parse(source) for name, source in SOURCES.items()}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _unwatched() -> Iterator[None]:
+    """Pause the garbage collector, which takes most of the time where so much is parsed; keep none of it."""
+    gc.disable()
+    yield
+    trees.cache_clear()
+    gc.enable()
 
 
 @cache

@@ -44,13 +44,12 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search on the Hub. ``n_params`` bounds parameters as the Hub writes it ("min:1B,max:8B")."""
+    """A search on the Hub."""
 
     words: str = ""
     author: str | None = None
     sort: Sort = "downloads"
     limit: int = 20
-    n_params: str | None = None
 
 
 class Hub:
@@ -70,7 +69,6 @@ class Hub:
                     author=search.author,
                     sort=search.sort,
                     limit=search.limit,
-                    num_parameters=search.n_params,
                     expand=cast("list[ExpandModelProperty_T]", _EXPAND),
                 )
             )

@@ -141,6 +141,12 @@ def complete(engine: Engine, prompt: str | tuple[int, ...] = FOX, **fields: Any)
     return ledger.text["only"], ledger.ended["only"], ledger
 
 
+def cached(engine: Engine, prompt: str | tuple[int, ...] = FOX, **fields: Any) -> int:
+    """Run a request; return how many of its tokens were in the cache."""
+    _, ended, _ = complete(engine, prompt, **{"max_tokens": 2, **fields})
+    return ended.receipt.n_cached
+
+
 def settle(engine: Engine) -> None:
     """Let an idle engine bring its texts to RAM and disk."""
     while (pause := engine.write_back()) is not None:

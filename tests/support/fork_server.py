@@ -21,7 +21,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from io import BufferedReader, FileIO, TextIOWrapper
 from pathlib import Path
 from pkgutil import walk_packages
@@ -34,13 +34,14 @@ import app.library_service
 import app.server
 from app.client import server_process
 from app.client.server_process import ServerProcess, library_command, library_environment, serve_command
+from app.server.library.worker import LibraryWorker
 from core.process import child_process
 from core.process.child_process import WAITING
 from models.formatting.program import PROGRAM_FOLDER
 
 CAN_FORK = hasattr(os, "pidfd_open")
 # What is forked of what forked processes start.
-_FORKED = ("core.loading.worker", "app.jobs.quantise.worker")
+_FORKED = ("core.loading.worker", "core.loading.memory_fit", "app.jobs.quantise.worker", "app.jobs.pair_test.trial")
 # With all that is in them.
 _PARTS = (app.library_service, app.server)
 # Not huggingface_hub and keyring, which read the environment when they are imported, but what they need.
@@ -108,7 +109,7 @@ class ForkedServer(ServerProcess):
 
 
 def fork_children(name: Callable[[], str] = server_name) -> Callable[[], None]:
-    """Let this process fork its engines and what quantises from now on; return what ends that."""
+    """Let this process fork its engines, and others of ``_FORKED``, from now on; return what ends that."""
     if not CAN_FORK:
         return lambda: None
     started = child_process.module_command
@@ -175,10 +176,12 @@ def _serve(name: str) -> None:
 
 
 def _fork_servers(name: str) -> None:
-    """Let forked commands and benches fork the servers that they start."""
+    """Let forked commands and benches fork the servers that they start, and those their libraries."""
     started, pid = server_process.serve_command, ServerProcess.pid.fget
     server_process.serve_command = lambda options=(): _client(name, started(options))
     ServerProcess.pid = property(lambda self: stood_for(psutil.Process(pid(self))).pid)
+    library = partial(LibraryWorker, lambda: _client(name, library_command()))
+    pytest.MonkeyPatch().setattr("app.server.application.LibraryWorker", library)
 
 
 class _Child(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -79,13 +78,12 @@ class ChatSession(QObject):
         api: Api,
         archive: ChatArchive,
         ids: Ids,
-        clock: Callable[[], float] = time.monotonic,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self.chat = chat
         self.tree = tree
-        self._api, self._archive, self._ids, self.clock = api, archive, ids, clock
+        self._api, self._archive, self._ids, self.clock = api, archive, ids, time.monotonic
         self.running: RunningReply | None = None  # the reply that comes in
         self.tools: ToolBox | None = None
         self._calls: CallRound | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QByteArray, QObject, QProcess, QProcessEnvironment, QTimer, Signal
 
@@ -30,10 +30,9 @@ class PrivateServer(QObject):
         environment: Mapping[str, str],
         folder: str,
         back_off_ms: Sequence[int] = BACK_OFF_MS,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        self._command, self._back_off_ms, self._clock = list(command), back_off_ms, clock
+        self._command, self._back_off_ms = list(command), back_off_ms
         self._failures = 0
         self._began = 0.0
         self._is_wanted = self._is_restarting = False
@@ -84,7 +83,7 @@ class PrivateServer(QObject):
 
     def _begin(self) -> None:
         if self._process.state() == QProcess.ProcessState.NotRunning:
-            self._began = self._clock()
+            self._began = time.monotonic()
             self._process.start(self._command[0], self._command[1:])
 
     def _on_output(self) -> None:
@@ -111,7 +110,7 @@ class PrivateServer(QObject):
             self._patience.stop()
             self._begin()
             return
-        if self._clock() - self._began > STEADY_SECONDS:
+        if time.monotonic() - self._began > STEADY_SECONDS:
             self._failures = 0
         if self._failures >= len(self._back_off_ms):
             self._is_wanted = False

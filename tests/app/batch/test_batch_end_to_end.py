@@ -22,6 +22,7 @@ from app.environment.exit_codes import ExitCode
 from tests.app.conftest import Typed
 from tests.support import commands, measured
 from tests.support.commands import ROOT, command, ran
+from tests.support.fork_server import forked
 from tests.support.waiting import until
 
 pytestmark = [
@@ -37,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     measured.give(folder / "cache")
     home = {"SLIPSTREAM_HOME": str(folder), "SLIPSTREAM_API_KEY": "secret"}
     with subprocess.Popen(
-        command("serve", "--port", "0", "--announce", "--parallel", "4"),
+        forked(command("serve", "--port", "0", "--announce", "--parallel", "4")),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

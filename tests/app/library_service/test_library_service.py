@@ -119,7 +119,7 @@ def test_a_download_waits_for_a_move_and_goes_to_the_new_folder(
     models_folder.mkdir(parents=True)
     (models_folder / "mine.gguf").write_bytes(EMBER)
     with open(models_folder / "large.bin", "wb") as large:
-        large.truncate(1 << 29)
+        large.truncate(1 << 28)
     with library.parts(ask.MoveModels(str(tmp_path / "new"))) as parts:
         assert next(parts).stage == "copying"
         assert "are being moved" in library.ask(ask.StartDownload(REPO, "Q8_0")).sentence

@@ -29,6 +29,8 @@ from tests.support.prompts import EMBER, EMBER_DRAFT
 from tools.model_factory import head_factory
 from tools.stand_ins.fake_openai import FakeServer
 
+pytestmark = pytest.mark.usefixtures("forked_children")
+
 MEASURED = TrialResult(1.5, 10.0, 15.0, 0.7)
 
 

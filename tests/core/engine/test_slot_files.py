@@ -15,7 +15,7 @@ from core.engine.slot_files import SlotFiles
 from core.values.errors import BadRequest
 from core.values.messages import Ended, Failure, FailureKind
 from core.values.request import SlotAction, SlotDone, SlotRequest
-from tests.support.engines import complete, open_engine, run, settle, submit
+from tests.support.engines import cached, complete, open_engine, run, settle, submit
 from tests.support.integrity import check_slots
 from tests.support.near_ties import assert_same_up_to_a_near_tie, greedy
 from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, words
@@ -40,12 +40,6 @@ def ask(engine: Engine, action: SlotAction, slot: int, path: Path | str = "") ->
     (answer,) = answers
     assert isinstance(answer, SlotDone)
     return answer
-
-
-def cached(engine: Engine, prompt: tuple[int, ...], **fields: object) -> int:
-    """Run a request; return how many of its tokens were in the cache."""
-    _, ended, _ = complete(engine, prompt, **{"max_tokens": 2, **fields})
-    return ended.receipt.n_cached
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.engine.engine import Engine
 from core.kv_cache.prefix_tree import PrefixNode, PrefixTree
 from core.values.messages import FinishReason
-from tests.support.engines import Ledger, complete, note_rows, open_engine, run, settle, submit
+from tests.support.engines import Ledger, cached, complete, note_rows, open_engine, run, settle, submit
 from tests.support.integrity import check_slots, check_tree
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
 from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, FOX, chat, words
@@ -29,12 +29,6 @@ def tidy(engine: Engine) -> None:
     """Let an idle engine do what it does when there is time."""
     while engine.write_back() == 0.0:
         check_slots(engine.slots)
-
-
-def cached(engine: Engine, prompt: tuple[int, ...] | str, **fields: object) -> int:
-    """Run a request; return how many of its tokens were in the cache."""
-    _, ended, _ = complete(engine, prompt, **{"max_tokens": 2, **fields})
-    return ended.receipt.n_cached
 
 
 def test_a_text_that_left_the_device_comes_back_from_ram_and_gives_the_same_tokens() -> None:

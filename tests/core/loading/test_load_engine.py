@@ -34,6 +34,8 @@ from tests.support.prompts import EMBER, EMBER_DRAFT, chat
 from tools.model_factory import gguf_factory
 from tools.model_factory.embedder_factory import bert
 
+pytestmark = pytest.mark.usefixtures("forked_children")
+
 QUESTION = chat("Who are you?")
 
 

@@ -30,6 +30,8 @@ from tests.support.made_up_machines import GB, larger
 from tools.model_factory import recurrent_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
+pytestmark = pytest.mark.usefixtures("forked_children")
+
 DENSE = larger(read_model(EMBER), 200)
 EXPERTS = larger(read_model(cached(Recipe(n_experts=4, n_experts_used=2))), 200)
 
