@@ -112,6 +112,7 @@ class MeasuringCard(QWidget):
             self._link.ask(ask.StopMeasuring())
 
     def _on_step(self, step: PairStep | MeasuringStep) -> None:
+        is_loading = step.stage.lower().startswith("loading")
         if isinstance(step, PairStep):
             if step.results:
                 self._results = "\n".join(step.results)
@@ -122,11 +123,11 @@ class MeasuringCard(QWidget):
             self._show_report(step.report)
             return
         else:
-            is_loading = step.stage.startswith("Loading")
             words = tr("Loading the model…") if is_loading else tr("Comparing replies with drafts and without…")
         if not self._was_stopped:  # what comes later is of before
             self.stage.setText(words)
-        self.bar.show_share(step.share)
+        # A full bar would look like the end, while the model that was read is made ready.
+        self.bar.show_share(None if is_loading and step.share >= 1.0 else step.share)
 
     def _show_report(self, report: dict[str, Any]) -> None:
         self._results = verdict(report)
