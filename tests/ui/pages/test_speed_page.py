@@ -303,3 +303,28 @@ def test_a_model_that_is_read_but_not_ready_does_not_look_like_the_end(qtbot, na
         tell(PairStep("fox-small", stage, share) if name == PAIR else MeasuringStep(stage.capitalize(), share))
         shown.append((card.bar.maximum(), card.bar.value()))
     assert shown == [(1_000, 500), (0, 0), (1_000, 100)]
+
+
+def test_the_bars_of_a_verification_say_what_they_show(qtbot) -> None:
+    asked: list[tuple[Callable[[object], None], ...]] = []
+
+    class Link:
+        def ask(self, *request: Callable[[object], None]) -> None:
+            asked.append(request)
+
+    card = MeasuringCard(Link())
+    qtbot.addWidget(card)
+    card.set_model("fox")
+    card.buttons[VERIFY].click()
+    rows = [{"kind": kind, "mode": "greedy", "speedup": gain} for kind, gain in (("code", 1.5), ("story", 0.9))]
+    request, end, _, tell = asked[0]
+    assert isinstance(request, ask.Verify)
+    tell(MeasuringStep("", 1.0, {"rows": rows, "summary": {"drafted": 9, "accepted": 7}}))
+    end(None)
+    assert [(bar.label, bar.share, bar.text) for bar in card.bars.bars] == [
+        ("Code", 1.0, "1.50×"),
+        ("Stories", 0.6, "0.90×"),
+    ]
+    assert not card.bars_label.isHidden()
+    card.buttons[VERIFY].click()
+    assert card.bars_label.isHidden()
