@@ -6356,7 +6356,7 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
       <source>How fast replies are with drafts, against plain decoding</source>
-      <translation>Wie schnell Antworten mit Entwürfen sind, verglichen mit einfachem Dekodieren</translation>
+      <translation>Wie schnell Antworten mit Entwürfen sind, gegenüber einfachem Decodieren</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
@@ -6526,7 +6526,7 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
       <source>Memory read, GB per second; dashed is the most that was measured</source>
-      <translation>Aus dem Speicher gelesen, GB pro Sekunde; gestrichelt ist das Höchste, was gemessen wurde</translation>
+      <translation>Gelesener Speicher, GB je Sekunde; gestrichelt ist das Höchste, was gemessen wurde</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
