@@ -118,7 +118,7 @@ class ReceiptCard(QFrame):
         self.bar = PhaseBar()
         self._legend = QGridLayout()
         self._legend.setHorizontalSpacing(Space.M)
-        self._legend.setVerticalSpacing(Space.XS)
+        self._legend.setVerticalSpacing(Space.XS + 2)
         self._legend.setColumnMinimumWidth(1, LABELS - _BAR - Space.M)  # its figures stand above those of the facts
         self._legend.setColumnStretch(3, 1)
         self.facts = FactsGrid(can_halve=True)
