@@ -123,6 +123,7 @@ TITLES = (
 )  # fmt: skip
 
 
+LOOK_SECONDS = 0.02  # between two looks at what is waited for
 # Pages name it: it is the same in each picture.
 PLACE = Path(tempfile.gettempdir()) / "slipstream"
 
@@ -161,11 +162,14 @@ class Stage:
             self.application.processEvents()
             time.sleep(0.002)
 
-    def until(self, is_so: Callable[..., object], seconds: float = 15.0) -> None:
-        until = time.monotonic() + seconds
+    def until(self, is_so: Callable[..., object], seconds: float = 60.0) -> None:
+        # Looks are counted, and not time: a busy machine gives fewer of them, and one that stops this for a while none.
+        n_left = round(seconds / LOOK_SECONDS)
         while not is_so():
-            assert time.monotonic() < until
-            self.wait(0.02)
+            if not n_left:
+                raise TimeoutError(f"It never came true: {is_so}")
+            n_left -= 1
+            self.wait(LOOK_SECONDS)
         self.wait(0.1)
 
     def say(self, text: str, wait: float = 0.6) -> None:

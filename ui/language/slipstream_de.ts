@@ -6375,6 +6375,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
+      <source>How fast replies are with drafts, against plain decoding</source>
+      <translation>Wie schnell Antworten mit Entwürfen sind, gegenüber einfachem Decodieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
       <source>Measured: memory reads {bandwidth} a second. Predictions use the new figures from now on.</source>
       <translation>Gemessen: Der Speicher liest {bandwidth} in der Sekunde. Vorhersagen benutzen ab jetzt die neuen Zahlen.</translation>
     </message>
@@ -6535,8 +6540,18 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>Nothing was decided yet.</source>
-      <translation>Noch wurde nichts entschieden.</translation>
+      <source>The next reply will show it.</source>
+      <translation>Die nächste Antwort wird es zeigen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Memory read, GB per second</source>
+      <translation>Gelesener Speicher, GB je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Memory read, GB per second; dashed is the most that was measured</source>
+      <translation>Gelesener Speicher, GB je Sekunde; gestrichelt ist das Höchste, was gemessen wurde</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
@@ -6547,11 +6562,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/speed/speed_page.py" />
       <source>Tokens per second, the last three minutes</source>
       <translation>Token je Sekunde, die letzten drei Minuten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>Memory read, GB per second</source>
-      <translation>Gelesener Speicher, GB je Sekunde</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
@@ -6572,6 +6582,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/speed/speed_page.py" />
       <source>Measure</source>
       <translation>Messen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>How fast this machine is, who drafts best, and whether drafts leave replies as they are.</source>
+      <translation>Wie schnell dieser Rechner ist, wer am besten entwirft, und ob Entwürfe die Antworten lassen, wie sie sind.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
@@ -6677,11 +6692,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/speed/speed_page.py" />
       <source>Nothing that Slipstream knows of.</source>
       <translation>Nichts, wovon Slipstream weiß.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>The next reply will show it.</source>
-      <translation>Die nächste Antwort wird es zeigen.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />

@@ -75,6 +75,8 @@ class HubDialog(Dialog):
         column.addSpacing(Space.S)
         ends = fill(QHBoxLayout(), STRETCH, self.close_button, self.save)
         column.addLayout(ends)
+        self.log_out.hide()  # until it is known who is logged in
+        self._fit()
         link.ask(ask.ShowHub(), self._on_first_facts, self._on_trouble, asker=self)
 
     def _on_first_facts(self, facts: HubFacts) -> None:

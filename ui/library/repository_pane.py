@@ -186,7 +186,7 @@ class RepositoryPane(QWidget):
     def _say_recommendation(self, words: str) -> None:
         self.recommendation.setText(words)
         self.recommendation.setVisible(bool(words))
-        style_as(self.recommendation, "tone", "strong" if self._recommended else "muted")
+        style_as(self.recommendation, "tone", "" if self._recommended else "muted")
 
     def show_judgement(self, judged: RemoteFitReport) -> None:
         """Show what a model would be here, if it is still of interest."""

@@ -60,7 +60,7 @@ class SettingLine(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the control where there is room."""
         super().resizeEvent(event)
-        is_wide = self.width() >= scaled(BESIDE)
+        is_wide = self.width() >= scaled(BESIDE) or isinstance(self.control, CheckField)  # a box has room everywhere
         way = QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom
         if self._row.direction() != way:
             self._row.setDirection(way)

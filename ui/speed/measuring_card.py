@@ -68,14 +68,16 @@ class MeasuringCard(QWidget):
         going.addWidget(self.stop)
         going.addStretch()
         self.result, self.bars = plain_label(tone=""), BarList(tr("Result"))
+        self.bars_label = plain_label(tr("How fast replies are with drafts, against plain decoding"), "caption")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(Space.S)
+        self.bars_label.hide()
         column.addLayout(row)
         column.addWidget(self.stage)
         column.addLayout(going)
-        column.addWidget(self.result)
-        column.addWidget(self.bars)
+        for part in (self.result, self.bars_label, self.bars):
+            column.addWidget(part)
         self._show()
 
     def set_model(self, name: str) -> None:
@@ -94,7 +96,7 @@ class MeasuringCard(QWidget):
             request = ask.Verify(self._model)
         had_keyboard = self.buttons[name].hasFocus()
         self._running, self._was_stopped, self._results = name, False, ""
-        self.bars.show_bars(())
+        self._show_bars({})
         self.stage.setText(tr("Measuring this machine…") if name == MEASURE else tr("Starting…"))
         self.bar.show_share(None if name == MEASURE else 0.0)
         self._link.ask(request, lambda value: self._on_end(), self._on_trouble, self._on_step)
@@ -112,6 +114,7 @@ class MeasuringCard(QWidget):
             self._link.ask(ask.StopMeasuring())
 
     def _on_step(self, step: PairStep | MeasuringStep) -> None:
+        is_loading = step.stage.lower().startswith("loading")
         if isinstance(step, PairStep):
             if step.results:
                 self._results = "\n".join(step.results)
@@ -122,19 +125,21 @@ class MeasuringCard(QWidget):
             self._show_report(step.report)
             return
         else:
-            is_loading = step.stage.startswith("Loading")
             words = tr("Loading the model…") if is_loading else tr("Comparing replies with drafts and without…")
         if not self._was_stopped:  # what comes later is of before
             self.stage.setText(words)
-        self.bar.show_share(step.share)
+        # A full bar would look like the end, while the model that was read is made ready.
+        self.bar.show_share(None if is_loading and step.share >= 1.0 else step.share)
 
     def _show_report(self, report: dict[str, Any]) -> None:
         self._results = verdict(report)
-        found = gains(report)
-        most = max(found.values(), default=1.0)
-        self.bars.show_bars(
-            [Bar(KINDS.get(kind, kind), gain / most, in_marks(f"{gain:.2f}×")) for kind, gain in found.items()]
-        )
+        self._show_bars({KINDS.get(kind, kind): gain for kind, gain in gains(report).items()})
+
+    def _show_bars(self, found: dict[str, float]) -> None:
+        """Show what drafts gain, by what it was gained with; none is longer than the best."""
+        most = max([1.0, *found.values()])
+        self.bars.show_bars([Bar(name, gain / most, in_marks(f"{gain:.2f}×")) for name, gain in found.items()])
+        self.bars_label.setVisible(bool(found))
 
     def _on_end(self) -> None:
         was = self._running
@@ -154,9 +159,7 @@ class MeasuringCard(QWidget):
             self._say(words, "")
 
     def _on_partners(self, found: Partners) -> None:
-        known = [(one.name, one.measured) for one in found.partners if one.measured and not one.drafted_nothing]
-        most = max((gain for _, gain in known), default=1.0)
-        self.bars.show_bars([Bar(name, gain / max(most, 1.0), in_marks(f"{gain:.2f}×")) for name, gain in known])
+        self._show_bars({one.name: one.measured for one in found.partners if one.measured and not one.drafted_nothing})
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._end(STOPPED if self._was_stopped else trouble.sentence, "muted" if self._was_stopped else "problem")

@@ -21,6 +21,7 @@ from ui.theme.tokens import Type, mixed
 HEIGHT = 150  # pixels
 _MARKS = ((-SECONDS, tr("−3 min")), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, tr("now")))
 _HEADROOM = 1.08  # of the highest value
+_LEAST_TOP = 1.0  # what is less is nearly nothing, and looks so
 _BETWEEN = 40  # pixels between two figures at least
 _MARK = 4  # pixels that stand out of an axis at a figure
 _FILL = 0.16  # how much of the colour is below the line
@@ -40,7 +41,7 @@ class LinePlot(Dressed, QWidget):
         self._values: Sequence[float] = ()
         self._n_pixels, self._now = 0, 0.0  # the time at the right edge, in pixels and in seconds
         self._peak: float | None = None
-        self._top = 1.0
+        self._top = 0.0  # while there is nothing to show
         self._axes: QPixmap | None = None
         self._area = QRect()  # where the line is, beside the axes
         self._described_at = -math.inf
@@ -53,7 +54,8 @@ class LinePlot(Dressed, QWidget):
         self._describe(values)
         pixel = SECONDS / max(1, self._area.width()) / self.devicePixelRatio()
         # It moves when a point comes: where it moved with the clock, all of it was painted twice as often.
-        n_pixels, top = math.floor((times[-1] if times else now) / pixel), max([*values, peak or 0.0, 1.0]) * _HEADROOM
+        n_pixels, most = math.floor((times[-1] if times else now) / pixel), max([*values, peak or 0.0])
+        top = max(most, _LEAST_TOP) * _HEADROOM if most else 0.0
         before, self._times, self._values = (self._n_pixels, self._times, self._values), times, values
         self._n_pixels, self._now = n_pixels, n_pixels * pixel
         if (top, peak) != (self._top, self._peak):
@@ -106,7 +108,7 @@ class LinePlot(Dressed, QWidget):
         if not self._values or self._area.isEmpty():
             return
         base, right, now = self._area.bottom() + 1.0, self._x(self._now), self._now
-        across, up = self._area.width() / SECONDS, self._area.height() / self._top
+        across, up = self._area.width() / SECONDS, self._area.height() / (self._top or 1.0)
         # From the point before what is to be painted.
         first = max(0, bisect_left(self._times, now + (event.rect().left() - 1 - right) / across) - 1)
         times = (*self._times[first:], max(now, self._times[-1]))
@@ -146,7 +148,7 @@ class LinePlot(Dressed, QWidget):
         painter.drawLine(left, area.top(), left, bottom)
         painter.drawLine(left, bottom, area.right(), bottom)
         for value, figure in marked:
-            at = round(bottom - value * area.height() / self._top)
+            at = round(bottom - value * area.height() / (self._top or 1.0))
             painter.setPen(lines)
             painter.drawLine(left - _MARK, at, left, at)
             painter.setPen(words)
@@ -171,6 +173,8 @@ class LinePlot(Dressed, QWidget):
 
 def figures(top: float, height: int) -> list[tuple[float, str]]:
     """Return round values from 0 to ``top`` as an axis of ``height`` pixels has room for, each with its text."""
+    if not top:
+        return [(0.0, "0")]
     least = top / max(1.0, height / _BETWEEN)
     size = 10.0 ** math.floor(math.log10(least))
     step = next(size * times for times in (1, 2, 5, 10) if size * times >= least)

@@ -28,7 +28,7 @@ from ui.speed.plots import LinePlot
 from ui.theme.colours import Dressed
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.page_layout import PageColumn, ProblemLabel, plain_label
+from ui.widgets.page_layout import PageColumn, ProblemLabel, plain_label, style_as
 
 WIDTH = 1_040  # pixels: two plots side by side
 DRAW_MS = 100  # as often as figures come
@@ -36,7 +36,8 @@ SHOW_MS = 500  # what changes more often cannot be read, and each change lays th
 MACHINE_MS = 2_000
 MOST_DEPTHS = 6
 DASH = "–"
-NOTHING, UNDECIDED = tr("Nothing runs. Figures come with the next reply."), tr("Nothing was decided yet.")
+NOTHING, NOT_YET = tr("Nothing runs. Figures come with the next reply."), tr("The next reply will show it.")
+BYTES, PEAK = tr("Memory read, GB per second"), tr("Memory read, GB per second; dashed is the most that was measured")
 
 
 class SpeedPage(Dressed, PageColumn):
@@ -83,7 +84,7 @@ class SpeedPage(Dressed, PageColumn):
         section.addWidget(self.limit)
         section.addSpacing(Space.XS)
         self.rate_label = plain_label(tr("Tokens per second, the last three minutes"), "caption")
-        self.bytes_label = plain_label(tr("Memory read, GB per second"), "caption")
+        self.bytes_label = plain_label(BYTES, "caption")
         for label in (self.rate_label, self.bytes_label):
             label.setAlignment(Qt.AlignmentFlag.AlignBottom)  # in a narrow window one of them takes two lines
         self.plots = (
@@ -106,7 +107,7 @@ class SpeedPage(Dressed, PageColumn):
             column.addWidget(plain_label(words, "title"))
             column.setSpacing(Space.S)
             row.addLayout(column, 1)
-        self.why = plain_label(UNDECIDED, "")
+        self.why = plain_label(NOT_YET)
         self.depths_label, self.depths = (
             plain_label(tr("Guessed tokens that were right since the model was loaded, by place"), "caption"),
             BarList(tr("Acceptance by depth")),
@@ -138,7 +139,10 @@ class SpeedPage(Dressed, PageColumn):
         section.addWidget(self.facts)
 
     def _add_measuring(self) -> None:
-        section = self.add_section(tr("Measure"))
+        section = self.add_section(
+            tr("Measure"),
+            tr("How fast this machine is, who drafts best, and whether drafts leave replies as they are."),
+        )
         self.measuring = MeasuringCard(self._link)
         self.measuring.measured.connect(self._look_at_model)
         # In a small window it is below what is seen.
@@ -200,7 +204,10 @@ class SpeedPage(Dressed, PageColumn):
         self.unit.setText(tr("{what}, the last reply", what=what) if self._is_last else what)
         # A line would also break behind the slash of a unit.
         self.limit.setText(self._limit(shown).replace("/", "/\N{WORD JOINER}") if speed > 0 else NOTHING)
-        self.why.setText(sentences.decision(shown, self._why, self._is_last, self._drafter) or UNDECIDED)
+        why = sentences.decision(shown, self._why, self._is_last, self._drafter)
+        style_as(self.why, "tone", "" if why else "muted")
+        self.why.setText(why or NOT_YET)
+        self.bytes_label.setText(BYTES if self._peak is None else PEAK)
         pairs = list(zip(shown.drafted_at, shown.accepted_at, strict=False))[:MOST_DEPTHS]
         bars = [
             Bar(
@@ -246,10 +253,14 @@ class SpeedPage(Dressed, PageColumn):
         if self._snapshot.is_idle or self._is_last:
             self._history.add(now, None)
         times, rates, gigabytes = self._history.lines(now)
-        shown = self._snapshot
-        peak = shown.peak / 1e9 if shown.peak and not shown.is_in_cache else None
         self.plots[0].show_line(now, times, rates)
-        self.plots[1].show_line(now, times, gigabytes, peak)
+        self.plots[1].show_line(now, times, gigabytes, self._peak)
+
+    @property
+    def _peak(self) -> float | None:
+        """The most gigabytes per second that the plot could show; None where it is not known, or is not the limit."""
+        shown = self._snapshot
+        return shown.peak / 1e9 if shown.peak and not shown.is_in_cache else None
 
     def _look_at_machine(self) -> None:
         if self._api.is_connected:
@@ -316,7 +327,7 @@ class SpeedPage(Dressed, PageColumn):
         for one in helps:
             self._add_help(one)
         if not helps:
-            known = tr("Nothing that Slipstream knows of.") if self._reply else tr("The next reply will show it.")
+            known = tr("Nothing that Slipstream knows of.") if self._reply else NOT_YET
             words = known if self._fit is not None else tr("Asking…")
             self._add_row(plain_label(words if self._model else tr("Load a model first.")))
         self.estimate.setVisible(any(one.gain is not None for one in helps))

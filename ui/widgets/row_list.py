@@ -272,7 +272,8 @@ class RowDelegate(QStyledItemDelegate):
         upper.setWidth(min(inner.width(), scaled(COLUMN)))  # farther apart no eye would connect name and figure
         upper.setBottom(inner.center().y() if row.line else inner.bottom())
         lower.setTop(inner.center().y() + 1)
-        upper.setRight(self._paint_right(painter, upper, row.right))
+        # In a row of one line it is a note on the title, as the keys of a command; in one of two it is a figure.
+        upper.setRight(self._paint_right(painter, upper, row.right, colours().text if row.line else colours().muted))
         end = self._paint_words(painter, upper, row.title, Type.BODY, colours().text, QFont.Weight.Medium, row.badge)
         if row.badge:
             self._paint_badge(painter, QRect(end + Space.S, upper.y(), upper.right() - end, upper.height()), row)
@@ -283,12 +284,12 @@ class RowDelegate(QStyledItemDelegate):
     def _seen(self, place: QRect) -> QRect:
         return QStyle.visualRect(self._way, self._whole, place)
 
-    def _paint_right(self, painter: QPainter, rect: QRect, text: str) -> int:
+    def _paint_right(self, painter: QPainter, rect: QRect, text: str, colour: str) -> int:
         """Paint what stands at the end; return where the room before it ends."""
         if not text:
             return rect.right()
         painter.setFont(row_font(painter, Type.LABEL))
-        painter.setPen(QColor(colours().text))
+        painter.setPen(QColor(colour))
         draw_line(painter, self._seen(rect), text, Qt.AlignmentFlag.AlignRight)
         return rect.right() - painter.fontMetrics().horizontalAdvance(text) - Space.M
 
@@ -337,9 +338,10 @@ def paint_ground(painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> Non
     """Paint what lies behind a row that is chosen, under the mouse, or where the keyboard is."""
     is_chosen = bool(state & QStyle.StateFlag.State_Selected)
     if is_chosen or state & QStyle.StateFlag.State_MouseOver:
-        painter.setPen(Qt.PenStyle.NoPen)
+        # An edge is seen in high contrast alone: elsewhere it is about as the ground.
+        painter.setPen(QPen(QColor(colours().border), 1) if is_chosen else Qt.PenStyle.NoPen)
         painter.setBrush(QColor(colours().pressed if is_chosen else colours().hover))
-        painter.drawRoundedRect(rect, Corner.S, Corner.S)
+        painter.drawRoundedRect(QRectF(rect).adjusted(0.5, 0.5, -0.5, -0.5), Corner.S, Corner.S)
     if state & QStyle.StateFlag.State_HasFocus:
         paint_ring(painter, rect)
 

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from PySide6.QtGui import QGuiApplication, QTextFrame, QTextTable
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QTextFrame, QTextTable, QWheelEvent
 
 from tests.support.chat_window import copied_code
+from tests.support.contrast import contrast
 from ui.chat.markdown.code_colours import CodeColours
 from ui.chat.markdown.formulas import Formulas
 from ui.chat.markdown.markdown import Markdown
@@ -20,7 +22,7 @@ from ui.chat.markdown.text_tools import TextTools
 from ui.chat.storage.search_hit import hit_spans
 from ui.theme.colours import use_colours
 from ui.theme.text_style import TextStyle
-from ui.theme.tokens import DARK, LIGHT
+from ui.theme.tokens import DARK, LIGHT, Palette
 
 TEXT = """# Title
 
@@ -167,6 +169,19 @@ def test_the_mark_at_the_end_of_code_does_not_grow_with_it_and_new_hits_are_mark
     assert [mark.cursor.selectedText() for mark in view.extraSelections()] == ["fox", "fox"]
 
 
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=lambda palette: palette.name)
+def test_what_was_found_can_be_read_in_quiet_text_too(make_view, palette: Palette) -> None:
+    use_colours(palette)
+    view = make_view()
+    view.set_style(TextStyle(palette, "Sans", "Monospace"))
+    view.set_text("```py\n# a fox\n```\n\n> a fox")
+    view.mark(partial(hit_spans, words="fox"))
+    marks = view.extraSelections()
+    colours = [(mark.format.foreground().color().name(), mark.format.background().color().name()) for mark in marks]
+    assert len(colours) == 2
+    assert min(contrast(*pair) for pair in colours) >= 4.5
+
+
 def test_markup_in_a_reply_stays_text_and_images_load_nothing(make_view) -> None:
     view = make_view()
     view.set_text(TEXT)
@@ -302,6 +317,35 @@ def test_a_table_that_is_too_narrow_for_its_words_stays_inside(make_view) -> Non
     assert {"two", "words"} <= {word for line in lines(table) for word in line.split()}
 
 
+def test_a_table_of_many_columns_keeps_its_words_and_scrolls_sideways(qtbot, make_view) -> None:
+    view = make_view()
+    row = "".join(f"| value {n} " for n in range(30)) + "|\n"
+    view.set_text(f"{row}{'|---' * 30}|\n{row}\n```py\nx = 1\n```\n")
+    (table,) = tables(view)
+    assert {word for line in lines(table) for word in line.split()} == {"value", *map(str, range(30))}
+    bar = view.horizontalScrollBar()
+    qtbot.waitUntil(lambda: bar.isVisible() and view.verticalScrollBar().maximum() == 0)
+    assert bar.maximum() >= right_edge(view, table) - view.width(), "its last column can be reached"
+    qtbot.waitUntil(lambda: bool(view.copy_buttons))
+    (button,), place = view.copy_buttons, view.copy_buttons[0].x()
+
+    def turn(pixels: QPoint, keys: Qt.KeyboardModifier) -> bool:
+        nowhere, none, phase = QPointF(9, 9), Qt.MouseButton.NoButton, Qt.ScrollPhase.NoScrollPhase
+        event = QWheelEvent(nowhere, nowhere, QPoint(), pixels, none, keys, phase, False)
+        view.wheelEvent(event)
+        return event.isAccepted()
+
+    assert not turn(QPoint(0, -120), Qt.KeyboardModifier.NoModifier), "that is for the transcript"
+    assert bar.value() == 0
+    assert turn(QPoint(-60, 0), Qt.KeyboardModifier.NoModifier)
+    assert turn(QPoint(0, -40), Qt.KeyboardModifier.ShiftModifier)
+    assert bar.value() == 100
+    assert button.x() == place - 100, "it stays on its card"
+    high = view.height()
+    view.setFixedWidth(4_000)
+    qtbot.waitUntil(lambda: not bar.isVisible() and view.height() < high)
+
+
 def test_it_is_as_tall_as_its_text(qtbot, make_view) -> None:
     view = make_view()
     view.set_text("one line")
@@ -324,4 +368,8 @@ def test_it_is_as_tall_as_its_text(qtbot, make_view) -> None:
     ],
 )
 def test_words_stay_whole_where_there_is_room(needs: list[ColumnNeed], room: int, widths: list[int]) -> None:
-    assert column_widths(needs, room) == widths
+    assert column_widths(needs, room, least=0) == widths
+
+
+def test_no_column_is_cut_to_less_than_some_letters() -> None:
+    assert column_widths([ColumnNeed(90, 50)] * 9 + [ColumnNeed(300, 300)], 100, least=80) == [50] * 9 + [80]

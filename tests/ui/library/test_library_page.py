@@ -567,6 +567,8 @@ def test_a_gated_repository_has_the_usual_model_chosen_and_leads_to_the_settings
     assert not pane.recommendation.isVisible()
     page.settings_button.click()
     (dialog,) = page.window().findChildren(HubDialog)
+    assert dialog.height() >= dialog.layout().totalHeightForWidth(dialog.width()), "also while the answer is on its way"
+    assert dialog.log_out.isHidden(), "it is not known yet who is logged in"
     assert dialog.token.y() < dialog.address.y(), "most people come for it"
     qtbot.keyClicks(dialog.proxy, "http://p")
     qtbot.waitUntil(lambda: dialog.address.text() == hub.address)

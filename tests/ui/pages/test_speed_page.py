@@ -17,7 +17,9 @@ from models.library import requests as ask
 from models.library.values import (
     Choosing,
     MachineFacts,
+    MeasuringStep,
     ModelFitReport,
+    PairStep,
     PartnerRow,
     Partners,
     QuantiseOffer,
@@ -115,6 +117,7 @@ def test_lines_forget_what_is_older_than_they_show() -> None:
 @pytest.mark.parametrize(
     ("top", "marked"),
     [
+        (0.0, ["0"]),
         (1.08, ["0.0", "0.5", "1.0"]),
         (43.2, ["0", "20", "40"]),
         (108, ["0", "50", "100"]),
@@ -287,3 +290,48 @@ def test_what_was_measured_of_the_machine_is_said(qtbot) -> None:
     qtbot.addWidget(card)
     card.buttons[MEASURE].click()
     assert card.result.text().startswith("Measured: memory reads 33.0 GB a second.")
+
+
+@pytest.mark.parametrize("name", [VERIFY, PAIR])
+def test_a_model_that_is_read_but_not_ready_does_not_look_like_the_end(qtbot, name: str) -> None:
+    asked: list[tuple[Callable[[object], None], ...]] = []
+
+    class Link:
+        def ask(self, *request: Callable[[object], None]) -> None:
+            asked.append(request)
+
+    card = MeasuringCard(Link())
+    qtbot.addWidget(card)
+    card.set_model("fox")
+    card.buttons[name].click()
+    *_, tell = asked[0]
+    shown = []
+    for stage, share in (("loading", 0.5), ("loading", 1.0), ("measuring", 0.1)):
+        tell(PairStep("fox-small", stage, share) if name == PAIR else MeasuringStep(stage.capitalize(), share))
+        shown.append((card.bar.maximum(), card.bar.value()))
+    assert shown == [(1_000, 500), (0, 0), (1_000, 100)]
+
+
+def test_the_bars_of_a_verification_say_what_they_show(qtbot) -> None:
+    asked: list[tuple[Callable[[object], None], ...]] = []
+
+    class Link:
+        def ask(self, *request: Callable[[object], None]) -> None:
+            asked.append(request)
+
+    card = MeasuringCard(Link())
+    qtbot.addWidget(card)
+    card.set_model("fox")
+    card.buttons[VERIFY].click()
+    rows = [{"kind": kind, "mode": "greedy", "speedup": gain} for kind, gain in (("code", 1.5), ("story", 0.9))]
+    request, end, _, tell = asked[0]
+    assert isinstance(request, ask.Verify)
+    tell(MeasuringStep("", 1.0, {"rows": rows, "summary": {"drafted": 9, "accepted": 7}}))
+    end(None)
+    assert [(bar.label, bar.share, bar.text) for bar in card.bars.bars] == [
+        ("Code", 1.0, "1.50×"),
+        ("Stories", 0.6, "0.90×"),
+    ]
+    assert not card.bars_label.isHidden()
+    card.buttons[VERIFY].click()
+    assert card.bars_label.isHidden()

@@ -16,6 +16,7 @@ from tools.stand_ins.library_server import LibraryServer
 from ui.client.api import Api, ServerState
 from ui.platform.desktop_entry import DesktopEntry
 from ui.settings.engine_options import ENGINE_OPTIONS, PROCESSOR
+from ui.settings.setting_line import SettingLine, choice, switch
 from ui.settings.settings_page import SettingsPage
 from ui.settings.window_settings import WindowSettings
 from ui.theme.appearance import Appearance, ThemeChoice
@@ -316,3 +317,14 @@ def test_what_has_the_keyboard_stays_in_sight(qtbot, window: MainWindow, page: S
     page.state.button.click()
     assert window.focusWidget() is page.search
     assert page.search.text() == ""
+
+
+def test_in_a_narrow_window_a_field_goes_below_its_words_and_a_box_stays_beside_them(qtbot) -> None:
+    box = SettingLine("Notices", "When a download ends while you look elsewhere.", switch("Notices", True, bool))
+    field = SettingLine("Theme", "Light or dark, or like the system.", choice([("a", "A")], "a", bool))
+    for line in (box, field):
+        qtbot.addWidget(line)
+        line.resize(300, 160)
+        line.show()
+    qtbot.waitUntil(lambda: field.control.geometry().top() > field.help.geometry().bottom())
+    assert box.control.geometry().top() < box.help.geometry().bottom()

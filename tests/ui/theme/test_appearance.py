@@ -14,6 +14,7 @@ from ui.theme.tokens import DARK, Type
 from ui.widgets.fields import CheckField
 from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import plain_label, style_as
+from ui.widgets.row_list import ListRow, RowList
 
 
 class Watcher(QObject):
@@ -108,3 +109,15 @@ def test_in_high_contrast_a_note_has_an_edge(qtbot, appearance: Appearance, kind
     note.say("The server still runs as it was started.")
     picture = note.grab().toImage()
     assert picture.pixelColor(0, picture.height() // 2).name() == appearance.palette.border
+
+
+def test_in_high_contrast_a_row_that_is_chosen_has_an_edge(qtbot, appearance: Appearance) -> None:
+    appearance.wear(ThemeChoice.CONTRAST, appearance.accent, 100)
+    rows = RowList("Models")
+    qtbot.addWidget(rows)
+    rows.show_rows([ListRow("a", "First", ""), ListRow("b", "Second", "")])
+    rows.resize(300, 200)
+    rows.choose("b")
+    place, picture = rows.visualRect(rows.currentIndex()), rows.viewport().grab().toImage()
+    line = [picture.pixelColor(x, place.center().y()).name() for x in range(place.left(), place.left() + 16)]
+    assert appearance.palette.border in line

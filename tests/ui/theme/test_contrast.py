@@ -14,6 +14,7 @@ GROUNDS = ("canvas", "sidebar", "panel", "raised", "bubble", "hover")
 PAIRS = (
     *(("text", ground) for ground in (*GROUNDS, "pressed", "accent_soft", "selection", "danger_soft", "warning_soft")),
     *product(("muted", "accent", "danger", "warning"), GROUNDS),
+    ("muted", "pressed"),  # the second line of a row that is chosen
     *((kind, f"{kind}_soft") for kind in ("accent", "danger", "warning")),
     *(("on_accent", ground) for ground in ("accent", "accent_hover")),
     *((f"code_{kind}", "code") for kind in ("text", "muted", "keyword", "string", "number", "name", "type")),
@@ -45,6 +46,7 @@ def test_high_contrast_is_higher_and_shows_the_edges_of_what_can_be_used(palette
     assert too_faint(palette, LARGE_CONTRAST) == {}
     edges = {name: contrast(getattr(palette, name), palette.canvas) for name in ("border", "border_strong", "focus")}
     assert {name: ratio for name, ratio in edges.items() if ratio < EDGE} == {}
+    assert contrast(palette.border, palette.pressed) >= EDGE, "the edge of a row that is chosen"
 
 
 @pytest.mark.parametrize("palette", [CONTRAST_LIGHT, CONTRAST_DARK], ids=lambda palette: palette.name)

@@ -51,6 +51,7 @@ class MarkdownView(TextView):
         self._place_timer.timeout.connect(self._place_buttons)
         self.document().setIndentWidth(INDENT)
         self.document().documentLayout().documentSizeChanged.connect(lambda size: self._place_timer.start())
+        self.horizontalScrollBar().valueChanged.connect(lambda value: self._place_buttons())
 
     @property
     def text(self) -> str:
@@ -253,7 +254,8 @@ class MarkdownView(TextView):
         for button, frame in zip(self.copy_buttons, frames, strict=True):
             card = self._card(frame)
             button.adjustSize()  # the size of text may have changed
-            button.move(QPoint(int(card.right()) - button.width() - Space.XS, int(card.top()) + COPY_TOP))
+            right = int(card.right()) - self.scrolled_by
+            button.move(QPoint(right - button.width() - Space.XS, int(card.top()) + COPY_TOP))
             button.show()
 
     def _new_copy_button(self, number: int) -> TextButton:
@@ -296,7 +298,8 @@ class MarkdownView(TextView):
         """Paint what lies behind the text, then the text."""
         painter = QPainter(self.viewport())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        exposed = QRectF(event.rect())
+        painter.translate(-self.scrolled_by, 0)
+        exposed = QRectF(event.rect().translated(self.scrolled_by, 0))
         for frame in self.document().rootFrame().childFrames():
             self._paint_frame(painter, frame, exposed)
         painter.end()

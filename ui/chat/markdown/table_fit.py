@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from PySide6.QtGui import QFontMetricsF, QTextBlock, QTextDocument, QTextFrame, QTextLength, QTextTable, QTextTableCell
 
 from ui.chat.markdown.document_writer import LINE
+from ui.theme.text_size import scaled
 
+LEAST = 80  # pixels that a column with longer words has at least: where that is too much, the text scrolls sideways
 _PARTS = re.compile(f"[ {LINE}]|[^ {LINE}]+")
 # A table that grows is fitted 30 times a second: rows behind these have about the same words.
 MOST_CELLS = 300
@@ -26,15 +28,15 @@ class ColumnNeed:
     word: int
 
 
-def column_widths(needs: Sequence[ColumnNeed], room: int) -> list[int]:
+def column_widths(needs: Sequence[ColumnNeed], room: int, least: int) -> list[int]:
     """Return the pixels of each column in ``room`` pixels that are too few for whole lines.
 
     Each has its longest word, and of what is left a share by the length of its lines. Where there is no room for all
-    words, the short ones stay whole: only columns of longer ones are cut to one width.
+    words, the short ones stay whole: only columns of longer ones are cut to one width, but not below ``least``.
     """
     spare = room - sum(need.word for need in needs)
     if spare < 0:
-        level = _level([need.word for need in needs], room)
+        level = max(least, _level([need.word for need in needs], room))
         return [min(need.word, level) for need in needs]
     wanted = sum(need.line - need.word for need in needs)
     share = min(1.0, spare / wanted) if wanted else 0.0
@@ -76,7 +78,7 @@ def _fit(document: QTextDocument, table: QTextTable) -> None:
         return  # its lines are whole
     around = 2 * form.cellPadding() + form.border()
     needs = [_need(table, column, around) for column in range(table.columns())]
-    widths = column_widths(needs, int(room) - _OUTER_BORDERS * math.ceil(form.border()))
+    widths = column_widths(needs, int(room) - _OUTER_BORDERS * math.ceil(form.border()), scaled(LEAST))
     form.setColumnWidthConstraints([QTextLength(QTextLength.Type.FixedLength, width) for width in widths])
     table.setFormat(form)
 

@@ -1,11 +1,11 @@
-"""A piece of text that is as tall as it needs to be and never scrolls by itself."""
+"""A piece of text that is as tall as it needs to be, and scrolls sideways where a table is wider than its room."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from PySide6.QtCore import QSizeF, Qt, QUrl, Signal
+from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QTextCursor, QTextOption, QWheelEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
@@ -28,7 +28,8 @@ class TextView(QTextBrowser):
         self._find: Find | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        # Also where the bar comes or goes alone, as in a window that becomes wider.
+        self.horizontalScrollBar().rangeChanged.connect(lambda least, most: self._fit_height())
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.fit_tabs()
@@ -43,7 +44,7 @@ class TextView(QTextBrowser):
         self.viewport().setAutoFillBackground(False)
         self.viewport().setCursor(Qt.CursorShape.IBeamCursor)
         self.document().setDocumentMargin(0)
-        self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
+        self.document().documentLayout().documentSizeChanged.connect(lambda size: self._fit_height())
         self.cursorPositionChanged.connect(self._follow_cursor)
         self.anchorClicked.connect(lambda url: self.link_chosen.emit(url.toString()))
 
@@ -65,8 +66,15 @@ class TextView(QTextBrowser):
             mark.cursor.setPosition(begin)
             mark.cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
             mark.format.setBackground(QColor(colours().selection))
+            mark.format.setForeground(QColor(colours().text))  # what is quiet, as a comment in code, would be too faint
             marks.append(mark)
         self.setExtraSelections(marks)
+
+    @property
+    def scrolled_by(self) -> int:
+        """How many pixels it is scrolled sideways."""
+        bar = self.horizontalScrollBar()
+        return bar.maximum() - bar.value() if self.isRightToLeft() else bar.value()
 
     def first_mark_top(self) -> int:
         """Return how far below the top of this view the first marked piece is, in pixels; 0 without one."""
@@ -95,10 +103,17 @@ class TextView(QTextBrowser):
             super().keyPressEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave scrolling to the transcript."""
-        event.ignore()
+        """Leave scrolling to the transcript, but for a wide table's: sideways, or with Shift."""
+        bar, by = self.horizontalScrollBar(), event.angleDelta()
+        sideways = by.y() if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else by.x()
+        if bar.maximum() and abs(sideways) >= abs(by.x() + by.y() - sideways):
+            bar.setValue(bar.value() - sideways)
+        else:
+            event.ignore()
 
-    def _on_document_size(self, size: QSizeF) -> None:
-        height = max(1, math.ceil(size.height()))
+    def _fit_height(self) -> None:
+        bar = self.horizontalScrollBar()
+        height = max(1, math.ceil(self.document().size().height()))
+        height += bar.sizeHint().height() if bar.maximum() else 0
         if height != self.height():
             self.setFixedHeight(height)

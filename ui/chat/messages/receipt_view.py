@@ -28,7 +28,7 @@ from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import draw_line
-from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.facts_grid import LABELS, FactsGrid
 from ui.widgets.fields import CheckField
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import TextButton
@@ -118,7 +118,8 @@ class ReceiptCard(QFrame):
         self.bar = PhaseBar()
         self._legend = QGridLayout()
         self._legend.setHorizontalSpacing(Space.M)
-        self._legend.setVerticalSpacing(Space.XS)
+        self._legend.setVerticalSpacing(Space.XS + 2)
+        self._legend.setColumnMinimumWidth(1, LABELS - _BAR - Space.M)  # its figures stand above those of the facts
         self._legend.setColumnStretch(3, 1)
         self.facts = FactsGrid(can_halve=True)
         self.why, self.help = plain_label(tone="", can_select=True), plain_label(can_select=True)
