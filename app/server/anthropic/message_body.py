@@ -93,7 +93,7 @@ class MessageBody(WholeNumbers, LenientBody):
     )
     model: str | None = None
     max_tokens: TokenLimit = None
-    system: Text | list[Block] | None = None
+    system: Text | Annotated[list[Block], Field(max_length=MAX_MESSAGES)] | None = None
     stop_sequences: list[str] | None = None
     stream: bool | None = None
     temperature: float | None = None

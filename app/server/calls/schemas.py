@@ -50,6 +50,7 @@ Text = Annotated[str, AfterValidator(checked_text)]
 PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
 _MOST_SAMPLERS, _MOST_ADAPTERS = 64, 1_024
+_MOST_BIASES = 300_000  # more than any vocabulary has tokens
 # The samplers in the order in which they run, by llama-server's names and letters, with the settings that switch each
 # off.
 _SAMPLERS: dict[str, tuple[str, dict[str, float]]] = {
@@ -238,7 +239,7 @@ class GenerationBody(WholeNumbers):
     mirostat_tau: float | None = None
     mirostat_eta: float | None = None
     ignore_eos: bool | None = None
-    logit_bias: dict[str, float] | None = None
+    logit_bias: dict[str, float] | None = Field(default=None, max_length=_MOST_BIASES)
     samplers: list[str] | None = None
 
     response_format: ResponseFormat | None = None

@@ -310,17 +310,20 @@ def from_validation(problems: Iterable[Mapping[str, Any]], names: Mapping[str, s
     """Return the 400 for the first of pydantic's problems, naming its field; ``names`` are those sent, by ours."""
     listed = list(problems)
     # Each member of a union complains for itself: the one that got furthest, or has the type, was meant.
-    same_field = [one for one in listed if one["loc"][:2] == listed[0]["loc"][:2]]
+    same_field = [one for one in listed if _place(one)[:1] == _place(listed[0])[:1]]
     problem = max(same_field, key=lambda one: (len(one["loc"]), not one["type"].endswith("_type")))
     kind = str(problem["type"])
     kinds = [one for one in same_field if len(one["loc"]) == len(problem["loc"]) and one["type"].endswith("_type")]
-    place = problem["loc"][1:] if problem["loc"][:1] in (("body",), ("path",)) else problem["loc"]
+    place = _place(problem)
     if kind == "json_invalid":
         place = ()
     # The name of an unknown field is the client's: it may be anything.
     field = _field_name(place[:-1], _short(str(place[-1]))) if kind == "extra_forbidden" else _field_name(place)
     first = re.split(r"[.\[]", field, maxsplit=1)[0]
-    field = names.get(first, first) + field.removeprefix(first)
+    if first in names:
+        # Inside a list our entries are not the client's, and its formats have no "json_schema" around them.
+        rest = field.removeprefix(first).removeprefix(".json_schema")
+        field = names[first] + (rest if rest.startswith(".") else "")
     if not place and kind == "missing":
         return refuse(400, "The body is empty: send a JSON object.", code="invalid_json")
     code, sentence = _RULES.get(kind, ("invalid_value", "{field}: {message}."))
@@ -341,6 +344,12 @@ def from_validation(problems: Iterable[Mapping[str, Any]], names: Mapping[str, s
     }
     facts |= {name: str(value) for name, value in problem.get("ctx", {}).items()}
     return refuse(400, sentence.format(**facts), param=field or None, code=code)
+
+
+def _place(problem: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return where in what the client sent one of pydantic's problems is."""
+    place: tuple[Any, ...] = problem["loc"]
+    return place[1:] if place[:1] in (("body",), ("path",)) else place
 
 
 def _must_be(message: str) -> str:

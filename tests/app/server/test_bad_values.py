@@ -369,6 +369,18 @@ TOLD = (
         "text.format.type",
         "text.format.type must be 'text', 'json_object' or 'json_schema'.",
     ),
+    (
+        "/v1/responses",
+        {"input": "Hi", "text": {"format": {"type": "json_schema", "name": "a", "schema": 7}}},
+        "text.format.schema",
+        "text.format.schema must be a JSON object or true or false.",
+    ),
+    (
+        "/v1/responses",
+        {"instructions": "b", "input": [{"role": "user", "content": [{"type": "input_image", "image_url": 7}]}]},
+        "input",
+        "input must be a valid string.",
+    ),
 )
 
 
