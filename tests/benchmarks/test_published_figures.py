@@ -60,6 +60,7 @@ def _quoted_of_an_amd() -> Iterator[tuple[str, str]]:
         yield MEASURED, _joined(values)
         yield "README.md", f"{min(values):.2f} to {max(values):.2f}"
     yield "README.md", f"{min(ttft):.2f} to {max(ttft):.2f}"
+    yield MEASURED, f"| {_joined(row['vs_own_plain'] for row in drafted)} |"
 
 
 def _quoted_of_a_gpu() -> Iterator[tuple[str, str]]:
