@@ -338,7 +338,8 @@ def test_a_table_of_many_columns_keeps_its_words_and_scrolls_sideways(qtbot, mak
     assert not turn(QPoint(0, -120), Qt.KeyboardModifier.NoModifier), "that is for the transcript"
     assert bar.value() == 0
     assert turn(QPoint(-60, 0), Qt.KeyboardModifier.NoModifier)
-    assert turn(QPoint(0, -40), Qt.KeyboardModifier.ShiftModifier)
+    assert turn(QPoint(0, -20), Qt.KeyboardModifier.ShiftModifier)
+    assert turn(QPoint(-20, 0), Qt.KeyboardModifier.ShiftModifier), "as some systems turn it"
     assert bar.value() == 100
     assert button.x() == place - 100, "it stays on its card"
     high = view.height()

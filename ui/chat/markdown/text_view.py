@@ -110,7 +110,8 @@ class TextView(QTextBrowser):
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave scrolling to the transcript, but for a wide table's: sideways, or with Shift."""
         bar, by = self.horizontalScrollBar(), event.angleDelta()
-        sideways = by.y() if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else by.x()
+        # Some systems have turned it already where Shift is held.
+        sideways = by.x() or (by.y() if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 0)
         if bar.maximum() and abs(sideways) >= abs(by.x() + by.y() - sideways):
             bar.setValue(bar.value() - sideways)
         else:
