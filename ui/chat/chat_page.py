@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -490,7 +491,7 @@ class ChatPage(QWidget):
             self._watch.load(name)
 
     def _show_live(self) -> None:
-        running, now = self._conversation.running, self._conversation.clock()
+        running, now = self._conversation.running, time.monotonic()
         if running is None:
             return
         if running.ttft is not None:

@@ -83,7 +83,7 @@ class ChatSession(QObject):
         super().__init__(parent)
         self.chat = chat
         self.tree = tree
-        self._api, self._archive, self._ids, self.clock = api, archive, ids, time.monotonic
+        self._api, self._archive, self._ids = api, archive, ids
         self.running: RunningReply | None = None  # the reply that comes in
         self.tools: ToolBox | None = None
         self._calls: CallRound | None = None
@@ -213,7 +213,7 @@ class ChatSession(QObject):
 
     def _follow(self, message: Message, body: dict[str, Any]) -> None:
         stream = self._api.chat(body)
-        self.running = RunningReply(message, stream, self.clock())
+        self.running = RunningReply(message, stream, time.monotonic())
         stream.drafted.connect(self._on_drafted)
         stream.text.connect(self._on_text)
         stream.thought.connect(self._on_thought)
@@ -237,8 +237,8 @@ class ChatSession(QObject):
 
     def _begin_calls(self, running: RunningReply, box: ToolBox, end: ReplyEnd) -> None:
         self._save_timer.stop()
-        running.end_thinking(self.clock())
-        message = replace(running.so_far(self.clock()), timings=running.with_earlier(end.timings))
+        running.end_thinking(time.monotonic())
+        message = replace(running.so_far(time.monotonic()), timings=running.with_earlier(end.timings))
         n_rounds = len({call.round for call in message.calls})
         made = tuple(
             ToolCall(f"{n_rounds}-{at}-{call.id}", call.name, call.arguments, at=len(message.content), round=n_rounds)
@@ -279,7 +279,7 @@ class ChatSession(QObject):
         running = self.running
         if running is None:
             return
-        now = self.clock()
+        now = time.monotonic()
         running.take(text, n_tokens, now)
         self.grew.emit(running.message.id, text)
 
@@ -292,7 +292,7 @@ class ChatSession(QObject):
         running = self.running
         if running is None:
             return
-        running.think(text, n_tokens, self.clock())
+        running.think(text, n_tokens, time.monotonic())
         self.thought.emit(running.message.id, text)
 
     def _on_progress(self, progress: DeepProgress) -> None:
@@ -319,8 +319,8 @@ class ChatSession(QObject):
         self._save_timer.stop()
         running.stream.deleteLater()
         # Who leaves before the end gets no receipt of the server: the figures are then those that were seen here.
-        how["timings"] = running.with_earlier(how.get("timings") or running.seen(self.clock()))
-        message = replace(running.so_far(self.clock()), answered_by=running.stream.answered_by, **how)
+        how["timings"] = running.with_earlier(how.get("timings") or running.seen(time.monotonic()))
+        message = replace(running.so_far(time.monotonic()), answered_by=running.stream.answered_by, **how)
         self.tree.replace(message)
         self._archive.save_message(message)
         self._save_chat()
@@ -331,7 +331,7 @@ class ChatSession(QObject):
         running = self.running
         if running is not None and running.has_unsaved:
             running.has_unsaved = False
-            self._archive.save_message(running.so_far(self.clock()))
+            self._archive.save_message(running.so_far(time.monotonic()))
 
     def _save_chat(self, touch: bool = True) -> None:
         updated = now_ms() if touch else self.chat.updated_ms

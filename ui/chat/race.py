@@ -68,10 +68,7 @@ DISTURBED = tr(
 )
 COMPANY = tr("Other replies were written meanwhile. Race again when they have ended. {MEASURED}", MEASURED=MEASURED)
 NO_DRAFTS = tr(
-    "Nothing was drafted, since that was not expected to be faster. So both ways were the same, and a difference is "
-    "chance. "
-    "{MEASURED}",
-    MEASURED=MEASURED,
+    "Nothing was drafted, so both ways were the same, and a difference is chance. {MEASURED}", MEASURED=MEASURED
 )
 CLOSE = 0.03  # shares of speed that are within the spread of measurements
 SPREAD = 0.1  # the same of what drafts can bring at most: a larger gain is not theirs
@@ -126,7 +123,6 @@ class RaceDialog(Dialog):
         self._in_turns: list[int] = []  # lanes that are still to run, one after the other
         self._asked: object | None = None  # which models are in memory
         self._race = object()  # the one that runs, or ran last
-        self._has_company = False  # others were answered meanwhile
         self._has_result = False
         self.prompt = QLineEdit(prompt or EXAMPLE)
         self.prompt.setAccessibleName(tr("Prompt of the race"))
@@ -213,7 +209,7 @@ class RaceDialog(Dialog):
             self._leave()
             return
         self.problem.hide()
-        self._race, self._has_company = object(), False
+        self._race = object()
         self._on_choice()
         if self.is_at_once:
             self._make_ready(0)
@@ -275,23 +271,24 @@ class RaceDialog(Dialog):
         stream = self._ask(number, MOST_TOKENS, lambda end: self._on_finished(number, end))
 
         def grow(text: str, n_tokens: int) -> None:
-            if not lane.wrote[0]:
-                self._look_for_company()
+            if int(time.monotonic()) > int(lane.wrote[1]):  # once in each second
+                self._look_for_company(lane)
             lane.grow(text, n_tokens)
 
         stream.thought.connect(grow)
         stream.text.connect(grow)
 
-    def _look_for_company(self) -> None:
+    def _look_for_company(self, lane: _Lane) -> None:
         """Find out whether others are answered too: a chat that was left, a job, or another program."""
         race, n_ours = self._race, len(self._streams)
 
         def on_state(found: dict[str, Any]) -> None:
             n_active = sum(int(one.get("active") or 0) for one in found.get("models") or ())
-            if race is self._race and n_active > n_ours:
-                self._has_company = True
-                if self._has_result:
-                    self._show_result()
+            if race is not self._race:
+                return
+            lane.looks.append(n_active > n_ours)
+            if lane.looks[-1] and self._has_result:
+                self._show_result()
 
         self._api.ask("GET", "/slipstream/state", None, on_state, lambda sentence: None)
 
@@ -348,7 +345,7 @@ class RaceDialog(Dialog):
 
     def _doubt(self) -> str:
         """Return why the figures do not say which is faster, "" where they do."""
-        if self._has_company:
+        if any(lane.has_company for lane in self.lanes):
             return COMPANY
         slower, faster = sorted(self.lanes, key=lambda lane: lane.speed)
         if slower.racer.model != faster.racer.model or slower.racer.drafts == faster.racer.drafts:
@@ -374,8 +371,12 @@ class RaceDialog(Dialog):
 
     def _on_failed(self, number: int, problem: str) -> None:
         self._leave()
+        lane = self.lanes[number]
+        model = lane.racer.model
         self.problem.say(
-            tr("{model} did not get to the end: {problem}", model=self.lanes[number].racer.model, problem=problem),
+            tr("{model} did not get to the end: {problem}", model=model, problem=problem)
+            if lane.wrote[0]
+            else tr("{model} did not answer: {problem}", model=model, problem=problem)
         )
 
     def _show_state(self) -> None:
@@ -429,6 +430,7 @@ class _Lane(QWidget):
         self._choices, self._rate, self.speed = choices, TokenRate(), 0.0
         self.most_gain, self.has_drafted = 1.0, False
         self.wrote = (0.0, 0.0)  # when the first and the last text came
+        self.looks: list[bool] = []  # whether others were answered too, each time that it was asked
         self.choice = ChoiceField(tr("Who races"))
         self.choice.setMinimumWidth(0)
         self.choice.setSizeAdjustPolicy(ChoiceField.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
@@ -452,12 +454,17 @@ class _Lane(QWidget):
     def racer(self) -> Racer:
         return self._choices[self.choice.currentIndex()]
 
+    @property
+    def has_company(self) -> bool:
+        """Whether others were answered for more of its time than measurements spread."""
+        return sum(self.looks) > CLOSE * len(self.looks)
+
     def choose_other_than(self, model: str) -> None:
         other = (at for at, racer in enumerate(self._choices) if racer.model != model and racer.drafts)
         self.choice.setCurrentIndex(next(other, self.choice.currentIndex()))
 
     def clear(self) -> None:
-        self._rate, self.speed, self.wrote = TokenRate(), 0.0, (0.0, 0.0)
+        self._rate, self.speed, self.wrote, self.looks = TokenRate(), 0.0, (0.0, 0.0), []
         self.view.set_text("")
         self.figure.setText("–")
         self.details.setText("")

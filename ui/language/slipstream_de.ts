@@ -1901,8 +1901,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
-      <source>Nothing was drafted, since that was not expected to be faster. So both ways were the same, and a difference is chance. {MEASURED}</source>
-      <translation>Es gab keine Entwürfe, da sie voraussichtlich nichts gebracht hätten. Beide Wege waren also gleich, und ein Unterschied ist Zufall. {MEASURED}</translation>
+      <source>Nothing was drafted, so both ways were the same, and a difference is chance. {MEASURED}</source>
+      <translation>Es gab keine Entwürfe, also waren beide Wege gleich, und ein Unterschied ist Zufall. {MEASURED}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
@@ -1943,11 +1943,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/race.py" />
       <source>In turns or at once</source>
       <translation>Nacheinander oder zugleich</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/race.py" />
-      <source>{model} did not get to the end: {problem}</source>
-      <translation>{model} kam nicht ans Ziel: {problem}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
@@ -2003,6 +1998,16 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/race.py" />
       <source>Save picture…</source>
       <translation>Bild speichern…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>{model} did not get to the end: {problem}</source>
+      <translation>{model} kam nicht ans Ziel: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>{model} did not answer: {problem}</source>
+      <translation>{model} hat nicht geantwortet: {problem}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />

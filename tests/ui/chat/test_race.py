@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PySide6.QtGui import QGuiApplication, QImage
@@ -86,6 +88,24 @@ def test_what_did_the_same_or_had_company_has_no_winner(qtbot, race: RaceDialog,
     assert [lane.words.text() for lane in race.lanes] == ["", "1.71× as fast"]
 
 
+@pytest.mark.parametrize(("n_pieces", "words"), [(4, ""), (35, "1.71× as fast")])
+def test_others_that_come_in_the_middle_are_seen_and_a_moment_of_them_does_not_count(
+    qtbot, race: RaceDialog, server: FakeServer, monkeypatch: pytest.MonkeyPatch, n_pieces: int, words: str
+) -> None:
+    seconds = count(1.0)
+    monkeypatch.setattr("ui.chat.race.time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    server.pieces, server.steps = ["word "] * n_pieces, threading.Semaphore(0)
+    race.start.click()
+    for number in range(n_pieces):
+        server.n_active = 2 if number == 2 else 1
+        server.steps.release()
+        qtbot.waitUntil(lambda n_looks=number + 1: len(race.lanes[0].looks) == n_looks)
+    server.steps.release(n_pieces)
+    qtbot.waitUntil(race.save.isEnabled)
+    assert [lane.words.text() for lane in race.lanes] == ["", words]
+    assert race.note.text().startswith("One after the other" if words else "Other replies were written meanwhile")
+
+
 def test_who_races_can_be_told_apart_where_names_are_long(race: RaceDialog) -> None:
     field, option = race.lanes[0].choice, QStyleOptionComboBox()
     names = [
@@ -113,9 +133,13 @@ def test_a_model_that_does_not_answer_ends_the_race(qtbot, race: RaceDialog, ser
     server.error = (503, {"error": {"message": "It is being loaded.", "code": "x"}})
     race.start.click()
     qtbot.waitUntil(lambda: not race.is_running)
-    assert "did not get to the end: It is being loaded." in race.problem.text()
+    assert "did not answer: It is being loaded." in race.problem.text()
     assert race.start.text() == "Start"
     assert not race.save.isEnabled()
+    server.error, server.error_in_stream = None, "It broke."
+    race.order.setCurrentIndex(0)
+    race.start.click()
+    qtbot.waitUntil(lambda: "did not get to the end: It broke." in race.problem.text())
 
 
 def test_closing_stops_it(qtbot, race: RaceDialog, server: FakeServer) -> None:

@@ -127,7 +127,8 @@ class MarkdownView(TextView):
         tail = self._text[self._closed :]
         if tail == self._shown_tail and not is_last:
             return
-        begin = self._tail_at
+        begin, bar = self._tail_at, self.horizontalScrollBar()
+        scrolled = bar.value()  # a table that is fitted is narrower for a moment
         with QSignalBlocker(self):  # what is written is no move of the keyboard's cursor, which would be followed
             keep_cursor = self._cursor_keeper()
             cursor = QTextCursor(self.document())
@@ -136,6 +137,7 @@ class MarkdownView(TextView):
             cursor.endEditBlock()
             keep_cursor()
         fit_tables(self.document(), begin)
+        bar.setValue(scrolled)
         if self._find is not None:
             self.mark_again()  # a mark at the end of a text that grows would grow with it
         self._shown_tail = self._text[self._closed :]
@@ -161,8 +163,10 @@ class MarkdownView(TextView):
         return keep
 
     def _write_again(self) -> None:
+        scrolled = self.horizontalScrollBar().value()
         self._reset(self._text)
         self.flush()
+        self.horizontalScrollBar().setValue(scrolled)
         self._colour_code(0)
 
     def _on_formulas_drawn(self) -> None:
@@ -289,9 +293,11 @@ class MarkdownView(TextView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the copy buttons in their corners, and the words of tables whole."""
+        scrolled = self.horizontalScrollBar().value()
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             fit_tables(self.document())
+            self.horizontalScrollBar().setValue(scrolled)
         self._place_timer.start()
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -76,10 +76,15 @@ class TextView(QTextBrowser):
         bar = self.horizontalScrollBar()
         return bar.maximum() - bar.value() if self.isRightToLeft() else bar.value()
 
-    def first_mark_top(self) -> int:
-        """Return how far below the top of this view the first marked piece is, in pixels; 0 without one."""
-        marks = self.extraSelections()
-        return self.cursorRect(marks[0].cursor).top() if marks else 0
+    def go_to_first_mark(self) -> int:
+        """Scroll sideways to the first marked piece; return how far below the top it is in pixels, 0 without one."""
+        if not (marks := self.extraSelections()):
+            return 0
+        place, width, bar = self.cursorRect(marks[0].cursor), self.viewport().width(), self.horizontalScrollBar()
+        if not 0 <= place.x() < width:
+            further = place.x() - width // 2
+            bar.setValue(bar.value() + (-further if self.isRightToLeft() else further))
+        return place.top()
 
     def fit_tabs(self) -> None:
         """Make tabs as wide as letters are at present."""
@@ -105,7 +110,8 @@ class TextView(QTextBrowser):
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave scrolling to the transcript, but for a wide table's: sideways, or with Shift."""
         bar, by = self.horizontalScrollBar(), event.angleDelta()
-        sideways = by.y() if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else by.x()
+        # Some systems have turned it already where Shift is held.
+        sideways = by.x() or (by.y() if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 0)
         if bar.maximum() and abs(sideways) >= abs(by.x() + by.y() - sideways):
             bar.setValue(bar.value() - sideways)
         else:

@@ -119,7 +119,7 @@ class ReceiptCard(QFrame):
         self._legend = QGridLayout()
         self._legend.setHorizontalSpacing(Space.M)
         self._legend.setVerticalSpacing(Space.XS + 2)
-        self._legend.setColumnMinimumWidth(1, LABELS - _BAR - Space.M)  # its figures stand above those of the facts
+        self._legend.setColumnMinimumWidth(1, LABELS - _BAR - Space.M)  # as the facts' labels have at least
         self._legend.setColumnStretch(3, 1)
         self.facts = FactsGrid(can_halve=True)
         self.why, self.help = plain_label(tone="", can_select=True), plain_label(can_select=True)

@@ -270,7 +270,7 @@ class Transcript(ScrollColumn):
         hit = self._hit
         if hit is not None:
             view = next((text for text in hit.text_views if text.extraSelections()), hit.text_views[-1])
-            top = view.mapTo(self.widget() or view, QPoint(0, view.first_mark_top())).y()
+            top = view.mapTo(self.widget() or view, QPoint(0, view.go_to_first_mark())).y()
             self.verticalScrollBar().setValue(top - self.viewport().height() // 3)
             self._hit, self._is_following = hit, False  # that was no scrolling of the user's
 
