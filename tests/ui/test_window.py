@@ -1436,7 +1436,13 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     dialog.reject()
     qtbot.waitUntil(lambda: window.chats.history.note.words.text() == "1 chat written to all.json.")
     assert window.chats.history.note.isVisible()
-    window.close()
+    assert not window.close()
+    (box,) = window.findChildren(QMessageBox)
+    assert "memory only" in box.informativeText()
+    box.button(QMessageBox.StandardButton.Cancel).click()
+    assert window.isVisible()
+    window.quit_unasked()  # as where the session of the desktop ends
+    assert not window.isVisible()
 
 
 def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -140,6 +140,19 @@ def test_writes_that_failed_are_tried_again_in_order(desks, tmp_path: Path, monk
     store.close()
 
 
+def test_a_damaged_file_is_not_said_to_become_whole(desks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(store: ChatStore, chat: Chat) -> None:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(ChatStore, "save_chat", fail)
+    desk = desks(tmp_path / "chats.db")
+    desk.archive.save_chat(Chat(1, "One", 0, 0))
+    assert desk.archive.flush()
+    (problem,) = desk.problems
+    assert problem.startswith(f"Chats cannot be saved in {tmp_path}: the file is damaged.")
+    assert "Trying again" not in problem
+
+
 def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path: Path) -> None:
     desk = desks(tmp_path / "chats.db")
     desk.archive.save_chat(Chat(1, "Foxes", 10**30, 1))  # more than a file of chats can hold
@@ -161,7 +174,7 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
         (sqlite3.OperationalError("database is locked"), "another program"),
         (PermissionError(13, "Permission denied"), "cannot be written"),
         (OSError("odd"), "odd"),
-        (sqlite3.DatabaseError("database disk image is malformed"), "Start Slipstream again"),
+        (sqlite3.DatabaseError("database disk image is malformed"), "Start Slipstream again: where"),
     ],
 )
 def test_a_disk_error_becomes_a_sentence(error: Exception, words: str) -> None:
