@@ -127,11 +127,11 @@ def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyI
     QTimer.singleShot(LIBRARY_MS, application, window.link.start)
     # Closing the window may leave the app running, and closing a dialog then is no reason to quit.
     application.setQuitOnLastWindowClosed(False)
-    application.commitDataRequest.connect(lambda manager: window.quit())
+    application.commitDataRequest.connect(lambda manager: window.quit_unasked())
     window.closed.connect(application.quit)
-    with _Signals(application, window.quit):
+    with _Signals(application, window.quit_unasked):
         if interrupts.came:
-            QTimer.singleShot(0, application, window.quit)
+            QTimer.singleShot(0, application, window.quit_unasked)
         code = application.exec()
     server.stop()
     _take_down(window, link, server, api, appearance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -49,6 +50,7 @@ from tests.support.chat_window import ask, ended, reply_view, say
 from tests.support.contrast import contrast
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.library_server import LibraryServer
+from ui.chat.chat_sessions import LIST_PAUSE_MS
 from ui.chat.history.history_model import CHAT_ID
 from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.receipt_view import ReceiptLine
@@ -657,10 +659,72 @@ def test_a_chat_begun_while_the_disk_was_full_is_listed_when_it_is_not(qtbot, qa
         assert "cannot be saved" in box.text()
         box.button(QMessageBox.StandardButton.Cancel).click()
         assert window.isVisible()
+        window.desk.new_chat()
+        assert window.desk.at_work(chat) is not None
         (disk / "full").unlink()
         qtbot.waitUntil(lambda: window.chats.storage_banner.text == "")
         qtbot.waitUntil(lambda: len(titles(window)) == 1)
+        assert window.desk.at_work(chat) is None, "it is read from the disk again"
         window.close()
+
+
+def test_on_a_full_disk_chats_are_deleted_restored_and_listed_as_elsewhere(
+    qtbot, qapp, api: Api, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", 400 << 10) as disk:
+        window = MainWindow(api, Appearance(qapp), disk / "chats.db", tmp_path / "window.ini")
+        qtbot.addWidget(window)
+        window.show()
+        put_away = ask(qtbot, window, "Put away").chat_id
+        window.desk.archive(put_away, is_archived=True)
+        window.desk.new_chat()
+        kept = ask(qtbot, window, "Kept").chat_id
+        qtbot.waitUntil(lambda: titles(window) == ["Kept"])
+        fill_up(disk / "full")
+        window.desk.new_chat()
+        begun = ask(qtbot, window, "x" * 50_000).chat_id
+        qtbot.waitUntil(lambda: len(titles(window)) == 2)
+        window.desk.open(put_away)
+        qtbot.waitUntil(lambda: window.desk.current.chat.id == put_away)
+        window.desk.rename(begun, "Begun")
+        qtbot.waitUntil(lambda: titles(window) == ["Begun", "Kept"])
+        window.desk.delete(begun)
+        window.desk.delete(kept)
+        qtbot.waitUntil(lambda: titles(window) == [])
+        window.desk.open(kept)
+        window.desk.open(begun)
+        assert window.chats.archive.flush()
+        QApplication.processEvents()
+        assert window.desk.current.chat.id == put_away
+        window.desk.restore(begun)
+        qtbot.waitUntil(lambda: titles(window) == ["Begun"])
+        window.desk.open(begun)
+        assert len(window.desk.current.tree.path) == 2
+        ask_first(window, "Another question?", "", "Yes", lambda: None)
+        assert not window.close()
+        box = next(box for box in window.findChildren(QMessageBox) if "cannot be saved" in box.text())
+        assert box.informativeText() == "What could not be saved is lost."
+        next(button for button in box.buttons() if button.text() == "Quit").click()
+        assert not window.isVisible()
+
+
+def test_chats_that_cannot_be_read_are_not_read_over_and_over(
+    qtbot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+
+    def fail(store: ChatStore, limit: int = -1) -> list[object]:
+        reads.append(limit)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    assert window.chats.archive.flush()
+    monkeypatch.setattr(ChatStore, "chats", fail)
+    window.desk.list_soon()
+    banner = window.chats.storage_banner
+    qtbot.waitUntil(lambda: "could not be read" in banner.text)
+    banner.close_button.click()
+    qtbot.wait(4 * LIST_PAUSE_MS)
+    assert (len(reads), banner.text) == (1, "")
 
 
 def test_what_a_banner_offers_stays_within_the_narrowest_window(qtbot, window: MainWindow) -> None:
@@ -1436,7 +1500,13 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     dialog.reject()
     qtbot.waitUntil(lambda: window.chats.history.note.words.text() == "1 chat written to all.json.")
     assert window.chats.history.note.isVisible()
-    window.close()
+    assert not window.close()
+    (box,) = window.findChildren(QMessageBox)
+    assert "memory only" in box.informativeText()
+    box.button(QMessageBox.StandardButton.Cancel).click()
+    assert window.isVisible()
+    window.quit_unasked()  # as where the session of the desktop ends
+    assert not window.isVisible()
 
 
 def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -69,6 +69,8 @@ class OpenChat(QObject):
         if chat_id == self.current.chat.id:
             if self.desk.words:
                 self.current_changed.emit(self.current)  # what was found in it is to be shown
+        elif self.desk.is_deleted(chat_id):
+            self.desk.list_soon()
         elif (found := self.desk.at_work(chat_id)) is not None:
             self._show(found)
         else:
@@ -114,6 +116,7 @@ class ChatSessions(QObject):
         self.unsent = Unsent(archive)
         self._shows_archive = False
         self._at_work: dict[int, ChatSession] = {}  # those that are in no pane
+        self._deleted: set[int] = set()  # since the start; while the disk refuses, they are still in the file
         self._list_timer = QTimer(self, singleShot=True, interval=LIST_PAUSE_MS)
         self._list_timer.timeout.connect(self._ask_for_list)
         self.panes: list[OpenChat] = []
@@ -158,6 +161,10 @@ class ChatSessions(QObject):
     def at_work(self, chat_id: int) -> ChatSession | None:
         """Return a chat that is in no pane and gets a reply or is not saved yet, else None."""
         return self._at_work.get(chat_id)
+
+    def is_deleted(self, chat_id: int) -> bool:
+        """Whether a chat was deleted and not restored."""
+        return chat_id in self._deleted
 
     def new_chat(self) -> None:
         """Open an empty chat in the pane that is used."""
@@ -260,12 +267,14 @@ class ChatSessions(QObject):
             if pane.current is session:
                 pane.new_chat()
         now = now_ms()
+        self._deleted.add(chat_id)
         self._archive.write(lambda store: store.delete(chat_id, now))
         self._ask_for_list()
         self.deleted.emit(chat_id)
 
     def restore(self, chat_id: int) -> None:
         """Bring back a chat that was deleted."""
+        self._deleted.discard(chat_id)
         self._archive.write(lambda store: store.restore(chat_id))
         self._ask_for_list()
 
@@ -291,7 +300,7 @@ class ChatSessions(QObject):
         session.saved.connect(lambda chat: self.list_soon())
         session.ended.connect(lambda message: self.answered.emit(session.chat, message))
         session.calls_changed.connect(lambda message: self.called.emit(session.chat, message))
-        session.running_changed.connect(lambda is_running: self._on_running(session))
+        session.running_changed.connect(lambda is_running: self._on_running())
         names = ("path_changed", "grew", "drafted", "thought", "ended", "calls_changed", "running_changed")
         for name in names:
             getattr(session, name).connect(self._forward(session, name))
@@ -317,32 +326,33 @@ class ChatSessions(QObject):
         """Whether a chat is not to be read again from the disk: what is there is less."""
         return session.is_running or (self._archive.is_failing and not session.is_new)
 
-    def _on_running(self, session: ChatSession) -> None:
-        if not self._must_stay(session) and self._at_work.get(session.chat.id) is session:
-            del self._at_work[session.chat.id]
-            session.deleteLater()
-        self.running_changed.emit(self.running)
+    def let_go(self) -> None:
+        """Keep only those chats in no pane that have to stay."""
+        for chat_id, session in list(self._at_work.items()):
+            if not self._must_stay(session):
+                del self._at_work[chat_id]
+                session.deleteLater()
 
-    def _with_unsaved(self, chats: list[ChatSummary]) -> list[ChatSummary]:
-        """Return the list with the chats that are not in the file yet."""
-        if not self._archive.is_failing:
-            return chats
-        known = {chat.id for chat in chats}
-        here = [session.chat for session in self._sessions() if not session.is_new and session.chat.id not in known]
-        return [*(ChatSummary(chat.id, chat.title, chat.updated_ms) for chat in here), *chats]
+    def _on_running(self) -> None:
+        self.let_go()
+        self.running_changed.emit(self.running)
 
     def _ask_for_list(self) -> None:
         self._list_timer.stop()
         words, is_archive, limit = self._words, self._shows_archive, self._limit
+        sessions = () if words or is_archive else self._sessions()
+        here = [ChatSummary(one.chat.id, one.chat.title, one.chat.updated_ms) for one in sessions if not one.is_new]
 
         def listed(chats: list[ChatSummary]) -> None:
             if (words, is_archive) == (self._words, self._shows_archive):
-                self.listed.emit(chats if words or is_archive else self._with_unsaved(chats), words)
+                self.listed.emit([chat for chat in chats if chat.id not in self._deleted], words)
 
         def look(store: ChatStore) -> list[ChatSummary]:
-            return store.search(words) if words else store.archived() if is_archive else store.chats(limit)
+            found = store.search(words) if words else store.archived() if is_archive else store.chats(limit)
+            # While the disk refuses, the file lacks what was begun since.
+            return [*(chat for chat in here if store.chat(chat.id) is None), *found]
 
-        self._archive.ask(look, listed, list[ChatSummary]())
+        self._archive.ask(look, listed, here)
 
 
 def _answered(question: str, answer: dict[str, Any], ids: Ids) -> tuple[Chat, tuple[Message, Message]]:

@@ -2091,18 +2091,23 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>the file is damaged. Start Slipstream again: it then offers to bring back the chats in it.</source>
-      <translation>Die Datei ist beschädigt. Starte Slipstream neu: Es bietet dann an, die Chats darin zurückzuholen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>The file with your chats was damaged. It is kept as {kept}; a new one was started.</source>
-      <translation>Die Datei mit deinen Chats war beschädigt. Sie bleibt als {kept} erhalten; eine neue wurde begonnen.</translation>
+      <source>the file is damaged. Start Slipstream again: where it finds the damage, it offers to bring back the chats.</source>
+      <translation>Die Datei ist beschädigt. Starte Slipstream neu: Findet es den Schaden, bietet es an, die Chats zurückzuholen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
       <source>Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.</source>
       <translation>Chats lassen sich gerade nicht in {parent} speichern: {reason} Alle paar Sekunden ein neuer Versuch.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>Chats cannot be saved in {parent}: {reason}</source>
+      <translation>Chats lassen sich in {parent} nicht speichern: {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>The file with your chats was damaged. It is kept as {kept}; a new one was started.</source>
+      <translation>Die Datei mit deinen Chats war beschädigt. Sie bleibt als {kept} erhalten; eine neue wurde begonnen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
@@ -7080,8 +7085,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>What was said since then is lost.</source>
-      <translation>Was seitdem gesagt wurde, geht verloren.</translation>
+      <source>What could not be saved is lost.</source>
+      <translation>Was nicht gespeichert werden konnte, geht verloren.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />

@@ -335,8 +335,11 @@ def open_size(dialog: QDialog, width: int, height: int, parent: QWidget) -> None
 
 def ask_first(
     parent: QWidget, question: str, more: str, action: str, act: Callable[[], object], *, by_enter: bool = False
-) -> None:
-    """Ask before something is done; ``act`` is what the button ``action`` does, ``by_enter`` also the key."""
+) -> QMessageBox:
+    """Ask before something is done; ``act`` is what the button ``action`` does, ``by_enter`` also the key.
+
+    Return the question, which is deleted when it was answered.
+    """
     box = QMessageBox(parent.window())
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setWindowTitle(action)
@@ -348,6 +351,7 @@ def ask_first(
     box.setDefaultButton(goes_on if by_enter else cancel)
     box.buttonClicked.connect(lambda button: act() if button is goes_on else None)
     box.open()
+    return box
 
 
 def _breaking(text: str) -> str:

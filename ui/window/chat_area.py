@@ -108,6 +108,7 @@ class ChatArea(QWidget):
         self._connect_settings()
         self._storage.export_wanted.connect(partial(self._with_list, self.history.export_all))
         self._storage.chats_changed.connect(self.desk.list_soon)
+        self._storage.chats_changed.connect(self.desk.let_go)
         self._storage.brought_back.connect(self._on_brought_back)
         self.history.can_bring_back = lambda: bool(self._storage.ways_back)
         self.history.back_wanted.connect(lambda: self._storage.offer_ways_back(self.history.more))

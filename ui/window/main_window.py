@@ -35,6 +35,7 @@ from ui.chat.markdown.code_colours import CodeColours
 from ui.chat.markdown.formulas import Formulas
 from ui.chat.markdown.markdown import Markdown
 from ui.chat.markdown.text_tools import TextTools
+from ui.chat.storage.chat_archive import MEMORY_ONLY
 from ui.client.api import Api
 from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
@@ -99,7 +100,8 @@ class MainWindow(QMainWindow):
         self.rail, self._pages, self.speed_bar = NavigationRail(), QStackedWidget(), SpeedBar()
         self.endpoint = Endpoint(api, self.kept, self)
         self.speeds = History()
-        self._shown_page, self._is_quitting = "chat", False
+        self._shown_page, self._is_quitting, self._is_sure = "chat", False, False
+        self._asked: QMessageBox | None = None  # whether to quit all the same
         self.background = Background(self, self.kept, icon("stream", appearance.palette.accent, size=64))
         self.palette_card = CommandPalette(self)
         self._offer_new_models: Callable[[], object] = lambda: None
@@ -434,6 +436,14 @@ class MainWindow(QMainWindow):
         self._is_quitting = True
         self.close()
 
+    def quit_unasked(self) -> None:
+        """Close the window for good, also where chats cannot be saved: nobody may be there to answer."""
+        self._is_sure = True
+        self.quit()
+
+    def _on_answer(self) -> None:
+        self._asked = None
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save everything and quit; where it is wanted, leave the app running without a window."""
         if self.background.keeps_running and not self._is_quitting:
@@ -442,12 +452,15 @@ class MainWindow(QMainWindow):
             self.hide()
             self.background.stay()
             return
-        # Whoever insists need not answer.
-        if self.chats.archive.is_failing and not self.findChildren(QMessageBox):
+        archive = self.chats.archive
+        # Whoever insists while it is asked need not answer.
+        if archive.has_unsaved and not self._is_sure and self._asked is None:
             event.ignore()
             self._is_quitting = False
             self.bring_forward()
-            ask_first(self, UNSAVED, tr("What was said since then is lost."), tr("Quit"), self.quit)
+            lost = MEMORY_ONLY if archive.is_in_memory else tr("What could not be saved is lost.")
+            self._asked = ask_first(self, UNSAVED, lost, tr("Quit"), self.quit_unasked)
+            self._asked.finished.connect(self._on_answer)
             return
         for dialog in self.findChildren(Dialog):
             dialog.reject()  # what is written there is kept as if that was closed first

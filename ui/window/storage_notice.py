@@ -25,10 +25,14 @@ class StorageNotice(QObject):
         """``parent`` is the window."""
         super().__init__(parent)
         self._archive, self._banner, self._window = archive, banner, parent
+        self._was_failing = False
 
     def show_problem(self, problem: str | None) -> None:
         """Say that chats cannot be kept or read; None: they can again."""
-        self.chats_changed.emit()
+        was_failing, self._was_failing = self._was_failing, self._archive.is_failing
+        # Not where chats cannot be read: they would be read again, which fails again.
+        if problem is None or self._was_failing != was_failing:
+            self.chats_changed.emit()
         if problem is None:
             self._banner.hide()
             return

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from disks import fill_up, small_disk
 
 import ui.chat.storage.chat_archive as archive_module
 import ui.chat.storage.store as store_module
@@ -139,6 +140,19 @@ def test_writes_that_failed_are_tried_again_in_order(desks, tmp_path: Path, monk
     store.close()
 
 
+def test_a_damaged_file_is_not_said_to_become_whole(desks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(store: ChatStore, chat: Chat) -> None:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(ChatStore, "save_chat", fail)
+    desk = desks(tmp_path / "chats.db")
+    desk.archive.save_chat(Chat(1, "One", 0, 0))
+    assert desk.archive.flush()
+    (problem,) = desk.problems
+    assert problem.startswith(f"Chats cannot be saved in {tmp_path}: the file is damaged.")
+    assert "Trying again" not in problem
+
+
 def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path: Path) -> None:
     desk = desks(tmp_path / "chats.db")
     desk.archive.save_chat(Chat(1, "Foxes", 10**30, 1))  # more than a file of chats can hold
@@ -160,7 +174,7 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
         (sqlite3.OperationalError("database is locked"), "another program"),
         (PermissionError(13, "Permission denied"), "cannot be written"),
         (OSError("odd"), "odd"),
-        (sqlite3.DatabaseError("database disk image is malformed"), "Start Slipstream again"),
+        (sqlite3.DatabaseError("database disk image is malformed"), "Start Slipstream again: where"),
     ],
 )
 def test_a_disk_error_becomes_a_sentence(error: Exception, words: str) -> None:
@@ -184,3 +198,21 @@ def test_a_broken_index_of_words_is_made_anew(desks, tmp_path: Path, is_deleted:
     assert desk.ask(lambda store: [chat.id for chat in store.search("bear")]) == [1]
     assert desk.ask(lambda store: len(store.search("fox"))) == (0 if is_deleted else 1)
     assert desk.problems == []
+
+
+def test_a_broken_index_is_made_anew_when_a_full_disk_has_room_again(desks, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 400 << 10) as disk:
+        with closing(ChatStore(disk / "chats.db")) as store:
+            store.save_chat(Chat(1, "One", 0, 0))
+            store.save_message(a_message(11, "a fox"))
+        with closing(sqlite3.connect(disk / "chats.db")) as db:
+            db.execute("UPDATE message_fts_data SET block = x'ffffffff' WHERE id > 10")
+            db.commit()
+        desk = desks(disk / "chats.db")
+        assert desk.archive.flush()
+        fill_up(disk / "full")
+        assert desk.ask(lambda store: len(store.search("fox"))) is None
+        (disk / "full").unlink()
+        assert desk.ask(lambda store: len(store.search("fox"))) == 1
+        assert desk.problems == ["The chats could not be read: the disk is full."]
+        desk.archive.close()

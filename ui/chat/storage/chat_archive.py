@@ -42,6 +42,7 @@ class ChatArchive:
         self._saw_id = saw_id
         self.is_new = False  # the file of chats: a damaged one was set aside
         self.is_in_memory = False  # no file can be used: chats end with the window
+        self._has_messages = False
         self._jobs: queue.SimpleQueue[tuple[bool, StoreJob] | None] = queue.SimpleQueue()
         self._unsaved: deque[StoreJob] = deque()
         self._next_try = 0.0
@@ -53,12 +54,18 @@ class ChatArchive:
         """True while the disk refuses: what was written since is not in the file, and ends with the window."""
         return self._next_try > 0
 
+    @property
+    def has_unsaved(self) -> bool:
+        """True where something that was said ends with the window."""
+        return self.is_failing or (self.is_in_memory and self._has_messages)
+
     def save_chat(self, chat: Chat) -> None:
         """Write a chat's own fields."""
         self.write(lambda store: store.save_chat(chat))
 
     def save_message(self, message: Message) -> None:
         """Write a message."""
+        self._has_messages = True
         self.write(lambda store: store.save_message(message))
 
     def write(self, work: StoreJob) -> None:
@@ -158,15 +165,19 @@ class ChatArchive:
                 self._worked()
 
     def _failed(self, error: sqlite3.Error) -> None:
-        if not self._next_try:
-            self._tell(
-                tr(
-                    "Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.",
-                    parent=self._path.parent,
-                    reason=disk_reason(error),
-                )
+        is_news, self._next_try = not self._next_try, time.monotonic() + RETRY_SECONDS
+        if not is_news:
+            return
+        parent, reason = self._path.parent, disk_reason(error)
+        if isinstance(error, sqlite3.OperationalError):
+            words = tr(
+                "Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.",
+                parent=parent,
+                reason=reason,
             )
-        self._next_try = time.monotonic() + RETRY_SECONDS
+        else:  # the file is damaged, which does not pass
+            words = tr("Chats cannot be saved in {parent}: {reason}", parent=parent, reason=reason)
+        self._tell(words)
 
     def _worked(self) -> None:
         if self._next_try:
@@ -241,5 +252,7 @@ def disk_reason(error: Exception) -> str:
     if "locked" in text:
         return tr("another program holds the file.")
     if "malformed" in text or "not a database" in text:
-        return tr("the file is damaged. Start Slipstream again: it then offers to bring back the chats in it.")
+        return tr(
+            "the file is damaged. Start Slipstream again: where it finds the damage, it offers to bring back the chats."
+        )
     return f"{error}."

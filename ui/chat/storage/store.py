@@ -179,7 +179,11 @@ class ChatStore:
             if self._is_mended or not any(words in str(error) for words in ("malformed", "fts5")):
                 raise
             self._is_mended = True
-            self._db.execute("INSERT INTO message_fts(message_fts) VALUES ('rebuild')")
+            try:
+                self._db.execute("INSERT INTO message_fts(message_fts) VALUES ('rebuild')")
+            except sqlite3.OperationalError:
+                self._is_mended = False  # the disk is full or the file is held: it may work the next time
+                raise
             return work(self)
 
     def _check(self) -> None:
