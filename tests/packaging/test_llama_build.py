@@ -326,7 +326,7 @@ def test_where_one_file_is_another_nothing_is_changed(sources: Path, content: st
 
 def test_each_patch_says_why_what_it_gains_where_it_was_tried_and_how_to_drop_it() -> None:
     files = patch_files()
-    assert len(files) == 11
+    assert len(files) == 12
     for file in files:
         text = file.read_text()
         message = text.partition("\n--- a/")[0]

@@ -54,7 +54,7 @@ WRONG: tuple[tuple[str, str, dict[str, Any], int, str | None, str], ...] = (
     ("POST", "downloads", {"content": b"{"}, 400, "invalid_json", "not valid JSON"),
     ("POST", "downloads", {"content": b"x", "headers": {"content-type": "text/plain"}}, 415, None, "as JSON"),
     ("GET", "downloads/pause", {}, 405, "method_not_allowed", "but POST"),
-    ("GET", "nowhere", {}, 404, "not_found", f"POST {PREFIX}downloads/pause"),
+    ("GET", "nowhere", {}, 404, "not_found", "GET /docs lists what there is"),
     ("GET", "hub/repository", {"params": {"repo_id": "acme/none"}}, 404, "missing", "no repository acme/none"),
     ("GET", "hub/repository", {"params": {"repo_id": "../etc"}}, 400, "setting", "no name of a repository"),
     ("POST", "hub/log-in", {"json": {"token": "hf_bad"}}, 403, "access", "does not accept"),
