@@ -292,8 +292,8 @@ def test_what_was_measured_of_the_machine_is_said(qtbot) -> None:
     assert card.result.text().startswith("Measured: memory reads 33.0 GB a second.")
 
 
-@pytest.mark.parametrize("name", [VERIFY, PAIR])
-def test_a_model_that_is_read_but_not_ready_does_not_look_like_the_end(qtbot, name: str) -> None:
+def measuring(qtbot, name: str) -> tuple[MeasuringCard, tuple[Callable[[object], None], ...]]:
+    """Return a card whose button ``name`` was clicked, and what it asked the server."""
     asked: list[tuple[Callable[[object], None], ...]] = []
 
     class Link:
@@ -304,7 +304,12 @@ def test_a_model_that_is_read_but_not_ready_does_not_look_like_the_end(qtbot, na
     qtbot.addWidget(card)
     card.set_model("fox")
     card.buttons[name].click()
-    *_, tell = asked[0]
+    return card, asked[0]
+
+
+@pytest.mark.parametrize("name", [VERIFY, PAIR])
+def test_a_model_that_is_read_but_not_ready_does_not_look_like_the_end(qtbot, name: str) -> None:
+    card, (*_, tell) = measuring(qtbot, name)
     shown = []
     for stage, share in (("loading", 0.5), ("loading", 1.0), ("measuring", 0.1)):
         tell(PairStep("fox-small", stage, share) if name == PAIR else MeasuringStep(stage.capitalize(), share))
@@ -313,18 +318,8 @@ def test_a_model_that_is_read_but_not_ready_does_not_look_like_the_end(qtbot, na
 
 
 def test_the_bars_of_a_verification_say_what_they_show(qtbot) -> None:
-    asked: list[tuple[Callable[[object], None], ...]] = []
-
-    class Link:
-        def ask(self, *request: Callable[[object], None]) -> None:
-            asked.append(request)
-
-    card = MeasuringCard(Link())
-    qtbot.addWidget(card)
-    card.set_model("fox")
-    card.buttons[VERIFY].click()
+    card, (request, end, _, tell) = measuring(qtbot, VERIFY)
     rows = [{"kind": kind, "mode": "greedy", "speedup": gain} for kind, gain in (("code", 1.5), ("story", 0.9))]
-    request, end, _, tell = asked[0]
     assert isinstance(request, ask.Verify)
     tell(MeasuringStep("", 1.0, {"rows": rows, "summary": {"drafted": 9, "accepted": 7}}))
     end(None)
