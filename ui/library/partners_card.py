@@ -274,8 +274,7 @@ class PartnersCard(Dressed, QWidget):
             return  # what comes later is of before
         self._waits_for = WAITING.get(step.stage, "")
         self.stage.setText(STAGES.get(step.stage, "").format(one_line(step.partner)))
-        # A full bar would look like the end, while the model that was read is made ready.
-        self.bar.show_share(None if step.stage == "loading" and step.share >= 1.0 else step.share)
+        self.bar.show_share(step.share, is_loading=step.stage == "loading")
         self._show_test()
 
     def _on_tested(self, problem: str = "") -> None:

@@ -128,8 +128,7 @@ class MeasuringCard(QWidget):
             words = tr("Loading the model…") if is_loading else tr("Comparing replies with drafts and without…")
         if not self._was_stopped:  # what comes later is of before
             self.stage.setText(words)
-        # A full bar would look like the end, while the model that was read is made ready.
-        self.bar.show_share(None if is_loading and step.share >= 1.0 else step.share)
+        self.bar.show_share(step.share, is_loading=is_loading)
 
     def _show_report(self, report: dict[str, Any]) -> None:
         self._results = verdict(report)

@@ -320,8 +320,13 @@ class ThinProgressBar(QProgressBar):
         self.setTextVisible(False)
         self.setRange(0, 1_000)
 
-    def show_share(self, share: float | None, *, is_calm: bool = False) -> None:
-        """Fill this share of it; None is not known. ``is_calm``: nothing happens just now."""
+    def show_share(self, share: float | None, *, is_calm: bool = False, is_loading: bool = False) -> None:
+        """Fill this share of it; None is not known. ``is_calm``: nothing happens just now.
+
+        ``is_loading``: a model that was read whole is still made ready, and a full line would look like the end.
+        """
+        if is_loading and share is not None and share >= 1.0:
+            share = None
         self.setRange(0, 0 if share is None else 1_000)
         self.setValue(round((share or 0.0) * 1_000))
         style_as(self, "tone", "calm" if is_calm else "busy")
