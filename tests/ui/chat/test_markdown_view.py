@@ -317,10 +317,13 @@ def test_a_table_that_is_too_narrow_for_its_words_stays_inside(make_view) -> Non
     assert {"two", "words"} <= {word for line in lines(table) for word in line.split()}
 
 
+WIDE_ROW = "".join(f"| value {n} " for n in range(30)) + "|\n"
+WIDE_TABLE = f"{WIDE_ROW}{'|---' * 30}|\n{WIDE_ROW}"
+
+
 def test_a_table_of_many_columns_keeps_its_words_and_scrolls_sideways(qtbot, make_view) -> None:
     view = make_view()
-    row = "".join(f"| value {n} " for n in range(30)) + "|\n"
-    view.set_text(f"{row}{'|---' * 30}|\n{row}\n```py\nx = 1\n```\n")
+    view.set_text(f"{WIDE_TABLE}\n```py\nx = 1\n```\n")
     (table,) = tables(view)
     assert {word for line in lines(table) for word in line.split()} == {"value", *map(str, range(30))}
     bar = view.horizontalScrollBar()
@@ -351,13 +354,12 @@ def test_a_table_of_many_columns_keeps_its_words_and_scrolls_sideways(qtbot, mak
 def test_a_wide_table_stays_where_it_was_scrolled_to(make_view, side: Qt.LayoutDirection) -> None:
     view = make_view()
     view.setLayoutDirection(side)
-    row = "".join(f"| value {n} " for n in range(30)) + "|\n"
-    view.append(f"{row}{'|---' * 30}|\n{row}")
+    view.append(WIDE_TABLE)
     view.flush()
     bar = view.horizontalScrollBar()
     bar.setValue(bar.maximum())
     assert bar.value() > 1_000
-    for more in (row, row, "\nA word", " more.\n\n", "The end."):
+    for more in (WIDE_ROW, WIDE_ROW, "\nA word", " more.\n\n", "The end."):
         view.append(more)
         view.flush()
         assert bar.value() == bar.maximum() > 1_000
@@ -372,8 +374,7 @@ def test_a_wide_table_stays_where_it_was_scrolled_to(make_view, side: Qt.LayoutD
 def test_what_was_found_in_a_column_out_of_sight_is_scrolled_to(make_view, side: Qt.LayoutDirection) -> None:
     view = make_view()
     view.setLayoutDirection(side)
-    row = "".join(f"| value {n} " for n in range(30)) + "|\n"
-    view.set_text(f"{row}{'|---' * 30}|\n{row}")
+    view.set_text(WIDE_TABLE)
     for words in ("29", "value"):
         view.mark(partial(hit_spans, words=words))
         assert view.go_to_first_mark() < view.height()

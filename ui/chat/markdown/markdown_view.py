@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from markdown_it.token import Token
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, QSignalBlocker, Qt, QTimer, Signal
@@ -127,21 +128,28 @@ class MarkdownView(TextView):
         tail = self._text[self._closed :]
         if tail == self._shown_tail and not is_last:
             return
-        begin, bar = self._tail_at, self.horizontalScrollBar()
-        scrolled = bar.value()  # a table that is fitted is narrower for a moment
-        with QSignalBlocker(self):  # what is written is no move of the keyboard's cursor, which would be followed
-            keep_cursor = self._cursor_keeper()
-            cursor = QTextCursor(self.document())
-            cursor.beginEditBlock()
-            self._write(self._markdown.pieces(tail, self._head), tail, is_last)
-            cursor.endEditBlock()
-            keep_cursor()
-        fit_tables(self.document(), begin)
-        bar.setValue(scrolled)
+        begin = self._tail_at
+        with self._scroll_kept():
+            with QSignalBlocker(self):  # what is written is no move of the keyboard's cursor, which would be followed
+                keep_cursor = self._cursor_keeper()
+                cursor = QTextCursor(self.document())
+                cursor.beginEditBlock()
+                self._write(self._markdown.pieces(tail, self._head), tail, is_last)
+                cursor.endEditBlock()
+                keep_cursor()
+            fit_tables(self.document(), begin)
         if self._find is not None:
             self.mark_again()  # a mark at the end of a text that grows would grow with it
         self._shown_tail = self._text[self._closed :]
         self.grown.emit()
+
+    @contextmanager
+    def _scroll_kept(self) -> Iterator[None]:
+        """Stay where it is scrolled to sideways: a table that is fitted is narrower for a moment."""
+        bar = self.horizontalScrollBar()
+        scrolled = bar.value()
+        yield
+        bar.setValue(scrolled)
 
     def _cursor_keeper(self) -> Callable[[], None]:
         """Return what puts the cursor back where it is now, with what is selected: the open part is written anew.
@@ -163,10 +171,9 @@ class MarkdownView(TextView):
         return keep
 
     def _write_again(self) -> None:
-        scrolled = self.horizontalScrollBar().value()
-        self._reset(self._text)
-        self.flush()
-        self.horizontalScrollBar().setValue(scrolled)
+        with self._scroll_kept():
+            self._reset(self._text)
+            self.flush()
         self._colour_code(0)
 
     def _on_formulas_drawn(self) -> None:
@@ -293,11 +300,10 @@ class MarkdownView(TextView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the copy buttons in their corners, and the words of tables whole."""
-        scrolled = self.horizontalScrollBar().value()
-        super().resizeEvent(event)
-        if event.size().width() != event.oldSize().width():
-            fit_tables(self.document())
-            self.horizontalScrollBar().setValue(scrolled)
+        with self._scroll_kept():
+            super().resizeEvent(event)
+            if event.size().width() != event.oldSize().width():
+                fit_tables(self.document())
         self._place_timer.start()
 
     def paintEvent(self, event: QPaintEvent) -> None:
