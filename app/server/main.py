@@ -30,6 +30,7 @@ from app.server.http.listening_socket import address_of, is_socket_path, listen_
 from app.settings.model_settings_store import note_choice
 from app.settings.server_settings import ServerSettings, names_this_machine
 from core.machine.host import set_allocator
+from core.process.engine_process import EnginesAtWork
 from core.process.supervisor import Supervisor
 from core.values.errors import BadOption
 from core.values.messages import EnginePhase
@@ -95,9 +96,12 @@ def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: E
 
         return draft_for(entry, models, settings)
 
+    at_work = EnginesAtWork()
+
     def engine() -> ModelHost:
         bridge = EngineBridge(totals)
-        supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
+        folders = {"log_folder": log_folder(), "cache_folder": cache_folder()}
+        supervisor = Supervisor(bridge.deliver, **folders, at_work=at_work)
         return ModelHost(supervisor, bridge, settings, draft_of, named)
 
     pool = ModelPool(engine, models, settings, _fits_beside)

@@ -1,7 +1,8 @@
-"""The number of threads of a context: measured once, then lowered while other programs keep the cores busy.
+"""The number of threads of a context: measured once, then lowered while others keep the cores busy.
 
 Threads wait for each other hundreds of times in a step. If one thread has no core, all wait until the system schedules
-it again. That can take a hundred times as long as the step, so fewer threads are then many times faster.
+it again. That can take a hundred times as long as the step, so fewer threads are then many times faster. Other programs
+are noticed by slow steps. Other engines of this server tell when they begin and end, so the cores are divided at once.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class ThreadTuner:
         self._found: dict[int, float] = {}
         self._tries_all = True
         self._n_probes = 0
+        self._is_limited = False
 
     @property
     def has_all(self) -> bool:
@@ -118,6 +120,15 @@ class ThreadTuner:
         self._due_at = min(self._due_at, now)
         self._tries_all = True
 
+    def limit(self, most: int) -> None:
+        """Use at most ``most`` threads, and try no others, until this is called with at least as many as there are."""
+        was_limited, self._is_limited = self._is_limited, most < self._counts[-1]
+        if self._is_limited:
+            count = max(own for own in self._counts if own <= most)
+            self._stay(count, self._counts[-1] / count)
+        elif was_limited:
+            self._return()
+
     def _book_trial_or_fewer(self, ratio: float, seconds: float, now: float) -> None:
         if self._state is _State.FEWER:
             self._book_with_fewer(ratio, now)
@@ -133,7 +144,7 @@ class ThreadTuner:
         self._pressure = max(self._pressure * _FADING + min(relative, _MOST_OF_ONE) - _USUAL, 0.0)
         self._latest.append(ratio)
         self.slowdown *= 1.0 + _LEVEL_RATE * (min(relative, 2.0) - 1.0)
-        if now < self._due_at:
+        if now < self._due_at or self._is_limited:
             return
         lower = [count for count in self._counts if count < self.count]
         if self._pressure >= self._limit and lower:
@@ -233,6 +244,11 @@ def _mean(ratios: list[float]) -> float:
     return (sum(ratios) - max(ratios)) / (len(ratios) - 1)
 
 
+def part_of_cores(n_engines: int, n_cores: int) -> int:
+    """Return how many of the cores each of ``n_engines`` may use at the same time."""
+    return max(n_cores // n_engines, 1)
+
+
 def counts_below(most: int) -> tuple[int, ...]:
     """Return the counts to choose from where ``most`` threads are the best on a quiet machine, fewest first."""
     counts = {most, most - 1, most - 2}
@@ -321,7 +337,8 @@ class ThreadControl:
         self._cost = cost
         self.clock = clock
         self._busy_cores = busy_cores or OtherPrograms().busy_cores
-        self._spare_cores = (n_cores or core_count()) - max(choice.decode, choice.few, choice.many)
+        self._n_cores = n_cores or core_count()
+        self._spare_cores = self._n_cores - max(choice.decode, choice.few, choice.many)
         self._was_shared = False
         self._look_at = float("-inf")
         self._counts = [choice.decode, choice.few, choice.many]
@@ -358,6 +375,14 @@ class ThreadControl:
         if tuner.count != count or tuner.slowdown != slowdown:
             self._apply(kind, tuner, was_slow=slowdown != 1.0)
 
+    def share(self, n_engines: int) -> None:
+        """Use this engine's part of the cores while ``n_engines`` compute, without waiting for steps to be slow."""
+        for kind, tuner in zip(StepKind, self._tuners, strict=True):
+            if tuner is not None:
+                tuner.limit(part_of_cores(n_engines, self._n_cores))
+                self._cost.slow_down(kind, tuner.slowdown)
+        self._set_counts()
+
     def _look(self, now: float) -> None:
         """Tell the tuners whether other programs use the cores; if not, they may try all threads again."""
         self._look_at = now + _LOOK_SECONDS
@@ -380,6 +405,9 @@ class ThreadControl:
             elif was_slow and not is_slow:
                 other.retry_soon(now)
         self._cost.slow_down(kind, tuner.slowdown)
+        self._set_counts()
+
+    def _set_counts(self) -> None:
         counts = [one.count if one is not None else 1 for one in self._tuners]
         if counts != self._counts:
             self._counts = counts

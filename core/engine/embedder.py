@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from core.cost.threads import part_of_cores
 from core.llama.context import DecodeStatus, EmbeddingContext, EmbeddingOptions, Rows
 from core.llama.model import Model, Vocab
+from core.machine.host import core_count
 from core.scheduler.input_processor import PreparedRequest, checked_tokens, convert
 from core.scheduler.scheduler import ABOVE_BATCH, WaitingQueue
 from core.values.engine_options import Pooling
@@ -101,6 +103,7 @@ class Embedder:
         self._batch: list[_EmbeddingText] = []
         self._cancelled: list[str] = []
         self._row_seconds = 0.0
+        self._n_threads = options.n_threads
         self.n_steps = 0
 
     # -- on any thread ------------------------------------------------------------------------------------------
@@ -173,6 +176,10 @@ class Embedder:
         if request_id in self._jobs:
             self._cancelled.append(request_id)
 
+    def share_cores(self, n_engines: int) -> None:
+        """Use this engine's part of the cores while ``n_engines`` compute."""
+        self._n_threads = min(self._options.n_threads, part_of_cores(n_engines, core_count()))
+
     @property
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
@@ -192,6 +199,7 @@ class Embedder:
         context = self._newest_context()
         if context is None or self.is_idle:
             return events
+        context.set_threads(self._n_threads)
         began, n_most = self.clock(), context.n_rows
         if longest is not None and self._row_seconds:
             n_most = min(max(1, int(longest / self._row_seconds)), n_most)

@@ -143,6 +143,14 @@ class Engine:
         if request_id in self.scheduler:
             self.scheduler[request_id].sampler.end_thoughts()
 
+    def share_cores(self, n_engines: int) -> None:
+        """Use this engine's part of the cores while ``n_engines`` compute, with all its contexts."""
+        if self.threads is not None:
+            self.threads.share(n_engines)
+        if self.speculator is not None:
+            for proposer in self.speculator.paid:
+                proposer.share_cores(n_engines)
+
     def use_adapters(self, adapters: LoraAdapters) -> None:
         """Compute with these LoRA adapters from now on, at their usual scales unless a request has its own."""
         self._usual_lora = adapters.scales

@@ -36,6 +36,7 @@ class Engines:
         self._slot_files = SlotFiles(main.slots, main.n_ctx)
         self._open_spark = open_spark
         self._spark: Engine | None = None
+        self._n_sharing = 1
         self._opening = threading.Lock()
         self._n_prepared = 0
         self._step_seconds = 0.0
@@ -75,6 +76,13 @@ class Engines:
         self.main.end_thoughts(request_id)
         if self._spark is not None:
             self._spark.end_thoughts(request_id)
+
+    def share_cores(self, n_engines: int) -> None:
+        """Use this process's part of the cores while ``n_engines`` compute; the engines here take turns."""
+        self._n_sharing = n_engines
+        for engine in (self.main, self._embedder, self._spark):
+            if engine is not None:
+                engine.share_cores(n_engines)
 
     @property
     def is_idle(self) -> bool:
@@ -158,5 +166,7 @@ class Engines:
                     raise BadRequest(
                         Sentence("No small model that can answer alone is paired with this model."), param="speed"
                     )
-                self._spark = self._open_spark()
+                spark = self._open_spark()
+                spark.share_cores(self._n_sharing)
+                self._spark = spark
         return self._spark

@@ -416,6 +416,10 @@ class EmbeddingContext:
         self._width = model.n_scores if options.pooling == "rank" else model.n_embd_out
         self._batch = Batch(self.n_rows)
 
+    def set_threads(self, n_threads: int) -> None:
+        """Set the number of threads of all steps."""
+        L.llama_set_n_threads(self.c, n_threads, n_threads)
+
     def run(self, rows: Sequence[Rows], *, is_end: bool = True) -> DecodeStatus:
         """Evaluate rows; with ``is_end`` False they are beginnings of texts, whose vectors are not wanted yet."""
         batch = self._batch

@@ -34,6 +34,7 @@ from core.values.messages import (
     FinishReason,
     LoadModel,
     RequestEvent,
+    ShareCores,
     Started,
     StepRequest,
     Submit,
@@ -222,7 +223,7 @@ class Worker:
         self._engines = engines
         self._pipe = pipe
         self._outbox = outbox
-        self._inbox: queue.SimpleQueue[ArrivedRequest | Cancel | EndThoughts] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[ArrivedRequest | Cancel | EndThoughts | ShareCores] = queue.SimpleQueue()
         self._input = InputThread(engines, self._inbox.put, outbox.put)
         # Texts that become tokens or vectors may be as long as a body: nobody waits for a reply behind them.
         self._input_of_texts = InputThread(engines, self._inbox.put, outbox.put)
@@ -252,6 +253,8 @@ class Worker:
             timeout = 0.0
             if isinstance(command, Cancel):
                 self._engines.cancel(command.request_id)
+            elif isinstance(command, ShareCores):
+                self._engines.share_cores(command.n_engines)
             elif isinstance(command, EndThoughts):
                 if isinstance(self._engines, Engines):
                     self._engines.end_thoughts(command.request_id)
@@ -281,7 +284,7 @@ class Worker:
                     case Cancel(request_id):
                         if not (self._input.cancel(request_id) or self._input_of_texts.cancel(request_id)):
                             self._inbox.put(command)
-                    case EndThoughts():
+                    case EndThoughts() | ShareCores():
                         self._inbox.put(command)
         except PipeClosed:
             os._exit(0)  # the server is gone

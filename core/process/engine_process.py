@@ -14,7 +14,7 @@ from io import BufferedWriter
 from pathlib import Path
 
 from core.process.child_process import PipeClosed, start_module
-from core.values.messages import Command
+from core.values.messages import Command, ShareCores
 from models.files.disk import numbered
 from models.formatting.system_error import system_reason
 
@@ -85,6 +85,33 @@ class EngineProcess:
                 return log.read().decode("utf-8", "replace")
         except OSError:
             return ""
+
+
+class EnginesAtWork:
+    """The engine processes of a server that compute now. Each is told how many they are, to share the cores."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: dict[EngineProcess, int] = {}
+        self._at_work: set[EngineProcess] = set()
+
+    def put(self, process: EngineProcess, *, is_at_work: bool) -> None:
+        """Note whether a process computes; may be called from any thread, as often as one likes."""
+        with self._lock:
+            if is_at_work == (process in self._at_work):
+                return
+            (self._at_work.add if is_at_work else self._at_work.discard)(process)
+            n_engines = len(self._at_work)
+            for one in self._at_work:
+                if self._told.get(one, 1) != n_engines:
+                    self._told[one] = n_engines
+                    one.send(ShareCores(n_engines))
+
+    def forget(self, process: EngineProcess) -> None:
+        """Note that a process has ended."""
+        self.put(process, is_at_work=False)
+        with self._lock:
+            self._told.pop(process, None)
 
 
 def load_error_in(log: str) -> str:

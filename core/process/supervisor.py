@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from core.process.child_process import PipeClosed
-from core.process.engine_process import EngineProcess, last_words, load_error_in
+from core.process.engine_process import EngineProcess, EnginesAtWork, last_words, load_error_in
 from core.values.addresses import LOST_WORKER
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, llama_error_in
@@ -60,11 +60,19 @@ class Supervisor:
     that dies again and again is always started again, after a wait and without the features that may be the cause.
     """
 
-    def __init__(self, listener: EventListener, *, log_folder: Path, cache_folder: Path) -> None:
-        """Start nothing yet."""
+    def __init__(
+        self,
+        listener: EventListener,
+        *,
+        log_folder: Path,
+        cache_folder: Path,
+        at_work: EnginesAtWork | None = None,
+    ) -> None:
+        """Start nothing yet. ``at_work`` are the engines that share the machine's cores with this one."""
         self._listener = listener
         self._log_folder = log_folder
         self._cache_folder = cache_folder
+        self._at_work = at_work or EnginesAtWork()
         # Held from the end of a process to the start of the next, so that two never take memory at the same time.
         self._change = threading.Lock()
         self._lock = threading.RLock()
@@ -133,6 +141,7 @@ class Supervisor:
             if self.state.phase is EnginePhase.READY and self._process is not None:
                 self._live[request.id] = request
                 self._process.send(Submit(request))
+                self._at_work.put(self._process, is_at_work=True)
             elif self.state.phase in (EnginePhase.LOADING, EnginePhase.RESTARTING):
                 self._queued[request.id] = request
             else:
@@ -184,6 +193,7 @@ class Supervisor:
         self._process = process
         process.n_deaths_before = self._n_deaths
         process.send(LoadModel(self._safer(self._options), self._cache_folder))
+        self._at_work.put(process, is_at_work=True)
         arguments = (self._process, self._generation)
         threading.Thread(target=self._follow, args=arguments, name="engine-follower", daemon=True).start()
 
@@ -229,6 +239,7 @@ class Supervisor:
             _log.exception("The engine's messages could not be read")
             process.kill()
         code = process.child.wait()
+        self._at_work.forget(process)
         process.close()
         with self._lock:
             if generation == self._generation:
@@ -257,6 +268,8 @@ class Supervisor:
                             passed_on.append(event)
             if passed_on:
                 self._tell(tuple(passed_on))
+            if self._process is not None and self.state.phase is EnginePhase.READY:
+                self._at_work.put(self._process, is_at_work=bool(self._live))
 
     def _hear_state(self, state: EngineState) -> None:
         if state.phase is EnginePhase.FAILED:

@@ -388,4 +388,11 @@ class EndThoughts:
     request_id: str
 
 
-Command = LoadModel | Submit | Cancel | EndThoughts
+@dataclass(frozen=True, slots=True)
+class ShareCores:
+    """So many engines of this server compute: use this engine's part of the cores until told otherwise."""
+
+    n_engines: int
+
+
+Command = LoadModel | Submit | Cancel | EndThoughts | ShareCores

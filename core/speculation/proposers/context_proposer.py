@@ -99,6 +99,7 @@ class ContextProposer(CostlyProposer):
         super().__init__(priors)
         self.cost = own.cost
         self._observe = own.observe
+        self._threads = own.threads
         self._context = own.context
         self._clock = own.clock
         self.reads = own.reads
@@ -119,6 +120,11 @@ class ContextProposer(CostlyProposer):
     def _drop(self, slot: int) -> None:
         self._context.remove(slot, 0)
         self._held[slot].truncate(0)
+
+    def share_cores(self, n_engines: int) -> None:
+        """Use this engine's part of the cores while ``n_engines`` compute."""
+        if self._threads is not None:
+            self._threads.share(n_engines)
 
     def round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of a round."""

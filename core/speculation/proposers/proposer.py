@@ -229,6 +229,9 @@ class CostlyProposer(Proposer):
         """Return the bytes read since the last call."""
         return 0
 
+    def share_cores(self, n_engines: int) -> None:
+        """Use this engine's part of the cores while ``n_engines`` compute."""
+
     def close(self) -> None:
         """Free what the proposer holds."""
 
