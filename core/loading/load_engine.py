@@ -277,8 +277,10 @@ def _choose_threads(
         _log.info("threads: steps of %d rows take %s", rows, times)
     context.clear()
     choice = ThreadChoice(**chosen)
-    measured.keep(key, asdict(choice))
-    return choice
+    if measured.keep(key, asdict(choice)):
+        return choice
+    # Beside other programs fewer threads looked better. The thread tuner takes fewer for as long as they are there.
+    return ThreadChoice(*[core_count()] * len(_THREAD_WIDTHS))
 
 
 def _probe(context: Context, n_rows: int, n_threads: int) -> None:

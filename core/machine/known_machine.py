@@ -53,17 +53,23 @@ class Measurements:
             self._others.busy_cores()
         return found
 
-    def keep(self, key: str, entry: dict[str, Any]) -> None:
-        """Keep an entry; not in the file if other programs used the cores since ``recall``, which disturbs it."""
+    def keep(self, key: str, entry: dict[str, Any]) -> bool:
+        """Keep an entry, and return whether it can be trusted: other programs left the cores alone since ``recall``.
+
+        The file gets no others.
+        """
         self.entries[key] = entry
-        if self._path is None or others_are_busy(self._others):
-            return
+        if others_are_busy(self._others):
+            return False
+        if self._path is None:
+            return True
         entries = self._read()
         entries[key] = entry
         try:
             write_whole(self._path, json.dumps(entries, indent=1))
         except OSError as error:
             _log.warning("Measurements could not be kept: %s", error)
+        return True
 
     def _read(self) -> dict[str, Any]:
         entries = read_json(self._path, _MOST_BYTES) if self._path is not None else None

@@ -92,9 +92,10 @@ WAITING = {
     "OMP_WAIT_POLICY": "passive",
     # But a step has hundreds of short waits, and sleeping and waking at each of them costs more than the step itself.
     # With a short spin first, steps on two cores were 1.4 (one row) to 1.9 times (16 rows) as fast as on one; with
-    # immediate sleep they were 6 times slower. This count is a fraction of a millisecond, as long as the engine's own
-    # work between two steps, so that the threads still spin when the next step begins.
-    "GOMP_SPINCOUNT": "100000",
+    # immediate sleep they were 6 times slower. A thread that spins for less than the system leaves a core to another
+    # program (3 ms) loses its core at each wait as soon as one program computes beside it: two engines on two cores
+    # then took 10 to 30 times as long as one. This count is some milliseconds (AMD) to some tens of them (Intel).
+    "GOMP_SPINCOUNT": "1000000",
 }
 """Environment of a process that computes."""
 

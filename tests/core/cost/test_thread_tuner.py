@@ -249,3 +249,17 @@ def test_an_alert_that_names_more_threads_than_there_are_is_nothing_new() -> Non
     tuner.suggest(2, 0.0)
     assert tuner.has_all
     assert tuner.count == 2
+
+
+def test_a_limit_is_kept_whatever_steps_take_and_all_threads_are_back_when_it_ends() -> None:
+    tuner = ThreadTuner((1, 2, 3, 4))
+    tuner.limit(4)
+    assert (tuner.has_all, tuner.slowdown) == (True, 1.0)
+    tuner.limit(2)
+    assert (tuner.count, tuner.slowdown, tuner.is_learning) == (2, 2.0, True)
+    for turn in range(200):
+        tuner.observe(1.5 if turn % 2 else 30.0, 0.001, 0.1 * turn)
+        assert (tuner.count, tuner.is_learning) == (2, False)
+    assert tuner.slowdown > 2.0, "it learns how slow steps are"
+    tuner.limit(4)
+    assert (tuner.count, tuner.has_all, tuner.slowdown) == (4, True, 1.0)

@@ -168,6 +168,26 @@ def test_where_a_gpu_computes_threads_are_left_alone() -> None:
     assert thread_control(stage.context, stage.cost, ThreadChoice(2, 2, 2), n_gpu_layers=0) is not None
 
 
+def test_engines_that_work_at_once_divide_the_cores_at_once() -> None:
+    context, cost = FakeContext(), CostModel(CURVE)
+    control = ThreadControl(context, cost, ThreadChoice(6, 8, 8), busy_cores=lambda: 0.0, n_cores=8)
+    alone = cost.time(1)
+    control.share(2)
+    assert control.threads == ThreadChoice(4, 4, 4)
+    assert context.threads == [(4, 4, 4)]
+    assert cost.time(1) == pytest.approx(1.5 * alone), "steps are expected to take longer"
+    control.share(3)
+    assert control.threads == ThreadChoice(2, 2, 2)
+    control.share(20)
+    assert control.threads == ThreadChoice(1, 1, 1)
+    control.share(1)
+    assert control.threads == ThreadChoice(6, 8, 8)
+    assert cost.time(1) == alone
+    few = ThreadControl(context, cost, ThreadChoice(2, 2, 2), busy_cores=lambda: 0.0, n_cores=8)
+    few.share(2)
+    assert few.threads == ThreadChoice(2, 2, 2), "each has four cores"
+
+
 @contextmanager
 def busy_cores() -> Iterator[None]:
     """Keep each core that this process may use busy with another one."""
@@ -205,3 +225,14 @@ def test_beside_busy_processes_ember_gets_fewer_threads_and_says_the_same() -> N
         assert is_lowered
         text, _, _ = complete(engine, SURE, max_tokens=120, sampling=sampling)
         assert text == expected
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(core_count() < 2, reason="there is nothing to choose on one core")
+def test_an_engine_that_is_loaded_beside_busy_processes_does_not_stay_with_few_threads() -> None:
+    with busy_cores():
+        # What is busy must show in the system's counters, which have a resolution of hundredths of a second.
+        time.sleep(0.1)
+        with open_engine(n_threads=None, calibrates=True, n_slots=1, n_ctx=512, speculation="off") as engine:
+            assert engine.threads is not None
+            assert engine.threads.threads == ThreadChoice(*[core_count()] * 3)

@@ -47,9 +47,9 @@ def test_entries_are_kept_and_a_broken_file_is_no_harm(tmp_path: Path) -> None:
 def test_nothing_is_kept_without_a_file_or_while_others_use_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Measurements(None).keep("a", {"x": 1})
+    assert Measurements(None).keep("a", {"x": 1})
     monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: True)
-    Measurements(tmp_path / "m.json").keep("a", {"x": 1})
+    assert not Measurements(tmp_path / "m.json").keep("a", {"x": 1})
     assert not list(tmp_path.iterdir())
 
 

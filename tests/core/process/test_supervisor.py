@@ -19,13 +19,23 @@ import gguf
 import psutil
 import pytest
 
+from core.machine.host import core_count
 from core.machine.self_test import DESCRIBE
 from core.process.child_process import run_module
-from core.process.engine_process import EngineProcess
+from core.process.engine_process import EngineProcess, EnginesAtWork
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
-from core.values.messages import EnginePhase, EngineState, Event, FailureKind, FinishReason, Snapshot
+from core.values.messages import (
+    Command,
+    EnginePhase,
+    EngineState,
+    Event,
+    FailureKind,
+    FinishReason,
+    ShareCores,
+    Snapshot,
+)
 from core.values.request import Request, SamplingParams, TokenizeRequest
 from tests.support import measured
 from tests.support.engines import Ledger
@@ -40,13 +50,15 @@ pytestmark = pytest.mark.usefixtures("forked_children")
 class Office:
     """A supervisor with a ledger of all it says."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, at_work: EnginesAtWork | None = None) -> None:
         self.ledger = Ledger()
         self.states: list[EngineState] = []
         self.snapshots: list[Snapshot] = []
         self._heard = threading.Condition()
         measured.give(folder / "cache")
-        self.supervisor = Supervisor(self._listen, log_folder=folder / "log", cache_folder=folder / "cache")
+        self.supervisor = Supervisor(
+            self._listen, log_folder=folder / "log", cache_folder=folder / "cache", at_work=at_work
+        )
 
     def _listen(self, events: tuple[Event, ...]) -> None:
         with self._heard:
@@ -605,3 +617,46 @@ def test_a_draft_that_was_deleted_does_not_cost_the_model_when_its_engine_starts
     kill(office)
     (notice,) = wait_ready(office.supervisor).notices
     assert "draft.gguf" in notice
+
+
+@pytest.mark.skipif(core_count() < 2, reason="one core cannot be divided")
+def test_engines_that_compute_at_the_same_time_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[EngineProcess, int]] = []
+    send = EngineProcess.send
+
+    def watched(process: EngineProcess, command: Command) -> None:
+        if isinstance(command, ShareCores):
+            told.append((process, command.n_engines))
+        send(process, command)
+
+    monkeypatch.setattr(EngineProcess, "send", watched)
+    at_work = EnginesAtWork()
+    first, second = (Office(tmp_path / name, at_work) for name in "ab")
+    for office in (first, second):
+        office.supervisor.load(replace(options(), n_threads=core_count()))
+        wait_ready(office.supervisor)
+    assert not told, "they were loaded one after the other"
+
+    first.supervisor.submit(Request("long", FOX, sampling=ENDLESS))
+    first.wait(lambda: "long" in first.ledger.tokens)
+    assert not told, "it is alone"
+    second.supervisor.submit(Request("beside", FOX, 60, sampling=ENDLESS))
+    second.wait_ended("beside")
+    assert [n for _, n in told] == [2, 2, 1]
+    one, other = (process for process, _ in told[:2])
+    assert one is not other
+    assert second.ledger.ended["beside"].receipt.plain_seconds is None, "it says how long steps take with all cores"
+
+    second.supervisor.submit(Request("killed", FOX, sampling=ENDLESS))
+    second.wait(lambda: "killed" in second.ledger.tokens)
+    assert told[3][1] == 2
+    told.clear()
+    second.supervisor.close()
+    until(lambda: [n for _, n in told] == [1])
+    first.supervisor.cancel("long")
+    first.wait_ended("long")
+    first.supervisor.submit(Request("alone", FOX, 60, sampling=ENDLESS))
+    first.wait_ended("alone")
+    assert first.ledger.ended["alone"].receipt.plain_seconds is not None
+    assert len(told) == 1
+    first.supervisor.close()
