@@ -129,6 +129,8 @@ def measure_part(part: str, sides: Mapping[str, PeerSide], options: argparse.Nam
                 n_used += case.n_clients
                 first = (len(turns) - n_before) % len(names)
                 order = [*names[first:], *names[:first]]
+                if (len(turns) - n_before) // len(names) % 2:
+                    order.reverse()  # else each side would always follow the same one
                 loads = {name: sides[name].run(texts, case.n_tokens, ignores_end=is_long) for name in order}
                 turns.append(PeerTurn(case, {name: loads[name] for name in names}))
         say(f"{part}: round {round_ + 1} of {n_rounds}: {_so_far(turns[n_before:])}")
