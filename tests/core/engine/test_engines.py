@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from core.engine.engines import Engines
+from core.llama.context import Context
 from core.llama.library import silence_log
 from core.loading.load_drafts import open_draft_engine
 from core.loading.load_engine import embedder_beside
+from core.machine.host import core_count
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed
 from core.values.messages import FinishReason
@@ -149,3 +151,32 @@ def test_the_small_model_is_described() -> None:
     assert loaded.spark.name == Path(EMBER_DRAFT).stem
     assert loaded.spark.n_bytes < loaded.n_bytes
     assert loaded.spark.n_ctx == 128
+
+
+@pytest.mark.skipif(core_count() < 2, reason="one core cannot be divided")
+def test_beside_engines_of_other_processes_each_context_uses_its_part_of_the_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silence_log()
+    threads: dict[Context, set[int]] = {}
+    set_threads = Context.set_threads
+
+    def watched(context: Context, *counts: int) -> None:
+        threads[context] = set(counts)
+        set_threads(context, *counts)
+
+    monkeypatch.setattr(Context, "set_threads", watched)
+    options = EngineOptions(
+        str(EMBER), n_slots=2, n_ctx=512, n_threads=core_count(), draft_path=str(EMBER_DRAFT), calibrates=False
+    )
+    main, loaded = load(options)
+    engines = Engines(main, embedder_beside(main, options, loaded), lambda: open_draft_engine(main, loaded))
+    assert list(threads.values()) == [{core_count()}] * 2, "the model's context, and that of its draft"
+    engines.share_cores(core_count())
+    assert list(threads.values()) == [{1}] * 2
+    submit(engines, "spark", by_draft=True)
+    run(engines, Ledger())
+    assert list(threads.values()) == [{1}] * 3, "a context that is opened later too"
+    engines.share_cores(1)
+    assert list(threads.values()) == [{core_count()}] * 3
+    engines.close()

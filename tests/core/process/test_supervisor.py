@@ -657,6 +657,5 @@ def test_engines_that_compute_at_the_same_time_share_the_cores(tmp_path: Path, m
     first.wait_ended("long")
     first.supervisor.submit(Request("alone", FOX, 60, sampling=ENDLESS))
     first.wait_ended("alone")
-    assert first.ledger.ended["alone"].receipt.plain_seconds is not None
-    assert len(told) == 1
+    assert len(told) == 1, "it knows already"
     first.supervisor.close()
