@@ -14,7 +14,7 @@ from app.client.discovery import RunningServer, running_servers
 from app.client.http_client import Client, ServerRefused, ServerUnreachable
 from app.pairing.conditions import machine_key
 from app.pairing.decision import Decision
-from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, pairing, partner_named, saved, store
+from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, keep_gain, pairing, usable_partner
 from core.process.child_process import ChildProcess, PipeClosed, last_line, start_module
 from core.values.errors import SlipstreamError
 from models.catalog.catalog import ModelEntry
@@ -180,15 +180,7 @@ class PairTest:
 
     def _to_test(self, draft: str | None) -> tuple[Partner, ...]:
         if draft is not None:
-            partner = partner_named(self._entry, draft, self._models)
-            if not partner.is_usable:
-                raise CannotPair(
-                    "{name} cannot draft for {entry_name}. {problem}",
-                    name=partner.name,
-                    entry_name=self._entry.name,
-                    problem=partner.problem,
-                )
-            return (partner,)
+            return (usable_partner(self._entry, draft, self._models),)
         found = pairing(self._entry, self._models)
         usable = tuple(partner for partner in found.partners if partner.is_usable)[:MOST_TESTED]
         if not usable:
@@ -229,8 +221,7 @@ class PairTest:
             forecast=partner.prediction.gain if partner.prediction is not None else 1.0,
             date=time.strftime("%Y-%m-%d"),
         )
-        kept = store()
-        saved(lambda: kept.keep(gain))
+        keep_gain(gain)
         return PartnerTrial(partner, measured, was_disturbed=self._was_disturbed)
 
     def measure(self, partner: Partner, progress: TestProgress) -> TrialResult:
