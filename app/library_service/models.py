@@ -137,9 +137,8 @@ class ModelService:
             known = read_folders(folders_file())
             others = tuple(other for other in known if other.path not in meant)
             if others == known:
-                how = advice(
-                    f" `{PROGRAM} models import` lists what was.", ""
-                )  # the window lists it beside the question
+                # The window lists what was beside the question.
+                how = advice(f" `{PROGRAM} models import` lists what was.", "")
                 raise LibraryError("{path} was not imported.{how}", ExitCode.USAGE, path=path, how=how)
             _save(others)
         return str(path)
