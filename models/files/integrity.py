@@ -32,11 +32,11 @@ HashCallback = Callable[[int, int], None]
 
 
 class IntegrityState(StrEnum):
-    """The state of a model's files."""
+    """The state of a model's files, the worst last."""
 
     VERIFIED = "verified"
-    CHANGED = "changed since download"
     UNKNOWN = "not downloaded here"
+    CHANGED = "changed since download"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,12 @@ class GoneFile:
 
 def integrity_of(folder: Path, files: Iterable[Path]) -> IntegrityState:
     """The worst state of these files."""
-    found = {_standing_of(folder, file) for file in files}
-    return next(
-        (one for one in (IntegrityState.CHANGED, IntegrityState.UNKNOWN) if one in found), IntegrityState.VERIFIED
-    )
+    return worst(_standing_of(folder, file) for file in files)
+
+
+def worst(found: Iterable[IntegrityState]) -> IntegrityState:
+    """The worst of the states of a model's files."""
+    return max(found, key=list(IntegrityState).index, default=IntegrityState.VERIFIED)
 
 
 def look_for_changes(folder: Path) -> tuple[MovedFile | GoneFile, ...]:
