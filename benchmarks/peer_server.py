@@ -17,7 +17,6 @@ import time
 import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 from core.process.child_process import WAITING
@@ -141,9 +140,7 @@ class PeerServer:
     def __enter__(self) -> PeerServer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
 

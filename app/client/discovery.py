@@ -106,7 +106,7 @@ def _write(server: RunningServer) -> None:
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(asdict(server), file)
-    draft.replace(folder / _file(server.pid).name)
+    draft.replace(_file(server.pid))
 
 
 def _read(path: Path) -> RunningServer | None:

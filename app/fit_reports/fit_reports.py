@@ -8,7 +8,7 @@ model. None of them measures anything: ``doctor`` and the server do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -243,13 +243,9 @@ def as_lines(judgement: FitReport) -> list[list[str]]:
     return rows
 
 
-def _plan(plan: Any) -> dict[str, Any]:
-    setting = plan.setting
+def _plan(plan: PlacementPlan) -> dict[str, Any]:
     return {
-        "n_gpu_layers": setting.n_gpu_layers,
-        "n_cpu_moe": setting.n_cpu_moe,
-        "kv_type": setting.kv_type,
-        "n_ctx": setting.n_ctx,
+        **asdict(plan.setting),
         "devices": [
             {
                 "device": need.device,

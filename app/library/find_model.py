@@ -44,7 +44,11 @@ def catalog() -> Catalog:
 
 def find_model(name: str, models: Catalog | None = None) -> ModelEntry:
     """Return the model that ``name`` stands for; raises UnknownModel or UnusableModel. As for ``find_entry``."""
-    entry = find_entry(name, models)
+    return usable(find_entry(name, models))
+
+
+def usable(entry: ModelEntry) -> ModelEntry:
+    """Return a model; raises UnusableModel for one that cannot be used."""
     if entry.problem:
         raise UnusableModel("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
     return entry
@@ -78,10 +82,7 @@ def find_draft(name: str, models: Catalog) -> ModelEntry:
     Whether a head belongs to the model is seen when both are loaded.
     """
     entry = find_entry(name, models)
-    is_head = entry.facts is not None and entry.facts.is_head
-    if entry.problem and not is_head:
-        raise UnusableModel("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
-    return entry
+    return entry if entry.facts is not None and entry.facts.is_head else usable(entry)
 
 
 def find_entry(name: str, models: Catalog | None = None) -> ModelEntry:

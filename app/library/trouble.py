@@ -74,17 +74,14 @@ _REMEDIES: Final[dict[type[Exception], Callable[[Any], _Remedies]]] = {
 }
 
 
-def _no_remedies(error: Exception) -> _Remedies:
-    return (), ""
-
-
 def trouble_of(error: Exception) -> Trouble:
     """Return ``error`` as a sentence; what nobody foresaw is named too."""
     if isinstance(error, LibraryError) and error.trouble is not None:
         return error.trouble
     if isinstance(error, _OF_MODELS):
         kind = next((kind for kinds, kind in _KINDS if isinstance(error, kinds)), TroubleKind.OTHER)
-        return Trouble(str(error), kind, *_REMEDIES.get(type(error), _no_remedies)(error))
+        remedies = _REMEDIES.get(type(error))
+        return Trouble(str(error), kind, *(remedies(error) if remedies is not None else ()))
     if isinstance(error, UnknownModel):
         return Trouble(str(error), TroubleKind.MISSING)
     if isinstance(error, SlipstreamError):

@@ -10,12 +10,11 @@ from app.environment.paths import hub_file
 from app.fit_reports.fit_reports import CurrentMachine, report_remote
 from app.fit_reports.repository_reports import RepositoryReports
 from app.fit_reports.suggestions import first_choices, suggestions
-from app.library.errors import LibraryError
+from app.library.errors import LibraryError, writing
 from app.library.hub_access import hub, hub_facts, hub_settings
 from app.library_service.machine import MachineService
 from models.facts.header_facts import header_facts
 from models.formatting.sentence import Sentence
-from models.formatting.system_error import system_reason
 from models.hub.repository import FoundRepository, Repository
 from models.hub.settings import forget_token, keep_token, save_settings, saved_settings
 from models.library.values import FoundModel, HubFacts, Recommended, RemoteFitReport, Suggested, SuggestedRow
@@ -114,21 +113,13 @@ class HubService:
         """Reach the Hub at another address or through another proxy, None: as before; raises LibraryError too."""
         # Passwords are shown as stars, so a proxy that comes back with stars has not changed.
         keeps_proxy = proxy is None or "***@" in proxy
-        try:
-            with self._lock:
-                saved = saved_settings(hub_file())
-                save_settings(
-                    hub_file(),
-                    address=saved.get("address") if address is None else address,
-                    proxy=saved.get("proxy") if keeps_proxy else proxy,
-                )
-        except OSError as error:
-            raise LibraryError(
-                "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
-                ExitCode.ERROR,
-                path=hub_file(),
-                reason=system_reason(error),
-            ) from error
+        with self._lock, writing(hub_file()):
+            saved = saved_settings(hub_file())
+            save_settings(
+                hub_file(),
+                address=saved.get("address") if address is None else address,
+                proxy=saved.get("proxy") if keeps_proxy else proxy,
+            )
         self._seen = {}
         return self.facts()
 

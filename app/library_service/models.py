@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import folders_file, models_folder
-from app.library.errors import LibraryError
+from app.library.errors import LibraryError, writing
 from app.library.find_model import UnknownModel, catalog
 from app.library.model_rows import FileChanges, RowReader
 from app.library.removal import remove_model
@@ -77,8 +77,11 @@ class ModelService:
 
     def import_folder(self, folder: str) -> FolderPlace:
         """Use the models of a folder where they are; raises LibraryError."""
-        with self._importing:
-            return _place(import_folder(Path(folder)), is_imported=True)
+        with self._importing, as_library_errors():
+            chosen = recognise(Path(folder))
+            known = read_folders(folders_file())
+            _save((*(other for other in known if other.path != chosen.path), chosen))
+        return _place(chosen, is_imported=True)
 
     def import_file(self, file: str) -> str:
         """Use one model file where it is, and return the model's name; raises LibraryError."""
@@ -126,15 +129,25 @@ class ModelService:
         return next((entry for entry in self.catalog.entries() if entry.path.resolve() == real), None)
 
     def forget(self, folder: str) -> str:
-        """No longer look through an imported folder, and return its path; raises LibraryError."""
+        """No longer look through an imported folder, and return its path; raises LibraryError for another one."""
+        path = full_path(Path(folder))
+        # As with importing, a program's whole folder stands for the folder of models in it.
+        meant = {path / below for below in PLACES_BELOW}
         with self._importing:
-            return str(forget_folder(Path(folder)))
+            known = read_folders(folders_file())
+            others = tuple(other for other in known if other.path not in meant)
+            if others == known:
+                # The window lists what was beside the question.
+                how = advice(f" `{PROGRAM} models import` lists what was.", "")
+                raise LibraryError("{path} was not imported.{how}", ExitCode.USAGE, path=path, how=how)
+            _save(others)
+        return str(path)
 
     def places(self) -> tuple[FolderPlace, ...]:
         """Return the folders that are imported, and those that could be."""
-        known, others = folder_places()
-        listed = [_place(place, is_imported=True) for place in known]
-        return (*listed, *(_place(place, is_imported=False) for place in others))
+        known = read_folders(folders_file())
+        others = [place for place in known_places() if place not in known and has_models(place)]
+        return tuple(_place(place, is_imported=place in known) for place in (*known, *others))
 
     def repair_request(self, name: str) -> DownloadRequest:
         """Return the download that mends a model; raises UnknownModel, and LibraryError where there is none."""
@@ -175,15 +188,6 @@ def _place(folder: ImportedFolder, *, is_imported: bool) -> FolderPlace:
     return FolderPlace(str(folder.path), folder.kind.value, is_imported)
 
 
-def import_folder(folder: Path) -> ImportedFolder:
-    """Use the models below ``folder`` from now on; raises LibraryError."""
-    with as_library_errors():
-        chosen = recognise(folder)
-    known = read_folders(folders_file())
-    _save((*(other for other in known if other.path != chosen.path), chosen))
-    return chosen
-
-
 def link_model(file: Path) -> None:
     """Use a model file, and the others that it consists of, by links in our own folder; raises LibraryError."""
     from models.facts.split_files import parts
@@ -207,33 +211,6 @@ def link_model(file: Path) -> None:
         ) from error
 
 
-def forget_folder(folder: Path) -> Path:
-    """No longer look through an imported folder; raises LibraryError where it is not on the list."""
-    known = read_folders(folders_file())
-    path = full_path(folder)
-    # As with importing, a program's whole folder stands for the folder of models in it.
-    meant = {path / below for below in PLACES_BELOW}
-    others = tuple(other for other in known if other.path not in meant)
-    if others == known:
-        how = advice(f" `{PROGRAM} models import` lists what was.", "")  # the window lists it beside the question
-        raise LibraryError("{path} was not imported.{how}", ExitCode.USAGE, path=path, how=how)
-    _save(others)
-    return path
-
-
-def folder_places() -> tuple[tuple[ImportedFolder, ...], tuple[ImportedFolder, ...]]:
-    """Return the folders that are imported, and those of other programs that have models and are not."""
-    known = read_folders(folders_file())
-    return known, tuple(place for place in known_places() if place not in known and has_models(place))
-
-
 def _save(folders: tuple[ImportedFolder, ...]) -> None:
-    try:
+    with writing(folders_file()):
         write_folders(folders_file(), folders)
-    except OSError as error:
-        raise LibraryError(
-            "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
-            ExitCode.ERROR,
-            path=folders_file(),
-            reason=system_reason(error),
-        ) from error

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from app.fit_reports.fit_reports import CurrentMachine, report_file
-from app.library.find_model import UnusableModel, find_draft
+from app.library.find_model import find_draft, usable
 from app.library_service.machine import MachineService
 from app.library_service.models import ModelService
 from app.pairing.decision import names_no_model
@@ -29,7 +29,7 @@ class SettingsService:
 
     def sheet(self, name: str) -> SettingsSheet:
         """Return all settings of a model."""
-        entry = self._usable(name)
+        entry = usable(self._shelf.entry(name))
         return self._sheet(entry, self._store.of(entry.path))
 
     def change(self, name: str, changes: tuple[SettingText, ...]) -> SettingsSheet:
@@ -37,7 +37,7 @@ class SettingsService:
 
         Raises StoreRefused too.
         """
-        entry = self._usable(name)
+        entry = usable(self._shelf.entry(name))
         texts = {setting_name(change.name): change.text for change in changes}
         problems = {key: problem for key, text in texts.items() if (problem := self._why_not(entry, key, text))}
         if problems:
@@ -46,12 +46,6 @@ class SettingsService:
         given = {key: text for key, text in texts.items() if text is not None}
         changed = self._store.change(entry.path, entry.name, lambda old: old.without(resets).with_texts(given))
         return self._sheet(entry, changed)
-
-    def _usable(self, name: str) -> ModelEntry:
-        entry = self._shelf.entry(name)
-        if entry.problem:
-            raise UnusableModel("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
-        return entry
 
     def _why_not(self, entry: ModelEntry, name: str, text: str | None) -> str | None:
         if text is None:

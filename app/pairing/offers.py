@@ -26,7 +26,7 @@ from models.hub.remote_source import RemoteSource
 from models.hub.repository import HubModel, Repository
 from models.pairing.gain import WORTH
 from models.pairing.head_offers import hub_heads
-from models.pairing.offers import DownloadOffer, FoundOffers, curated_offers, each_name, has_room, hub_offers, priced
+from models.pairing.offers import DownloadOffer, FoundOffers, curated_offers, has_room, hub_offers, priced
 from models.pairing.partner import PairingConditions, partners
 from models.pairing.vocabulary import FileVocabulary, why_vocabularies_differ
 
@@ -45,7 +45,7 @@ def offers(entry: ModelEntry, *, asks_hub: bool = True) -> FoundOffers:
     conditions = conditions_of(facts)
     record = read_record(models_folder(), entry.path)
     repo_id = record.repo_id if record is not None and record.repo_id else None
-    names = tuple(each_name(entry.title, entry.name, repo_id))
+    names = tuple(filter(None, (repo_id, entry.title, entry.name)))  # the most reliable first
     listed = curated_offers(facts, names, conditions)
     answers: tuple[FoundOffers, ...] = ()
     if asks_hub and not entry.is_toy:
@@ -146,7 +146,7 @@ class DraftSearch:
 
     def _offers(self, model: HubModel, facts: ModelFacts, conditions: PairingConditions) -> tuple[DownloadOffer, ...]:
         repo_id = self.repository.repo_id
-        names = tuple(each_name(facts.title or "", model.name, repo_id))
+        names = tuple(filter(None, (repo_id, facts.title, model.name)))
         # A draft that is too slow for a small file may be worth it for a larger one of the same model.
         if facts.weight_bytes > self._asked_for and not self._found:
             self._asked_for = facts.weight_bytes

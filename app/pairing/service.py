@@ -7,7 +7,7 @@ what was chosen by hand or by a test, then what is expected to gain most and fit
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,13 +24,12 @@ from app.pairing.decision import NONE, Decision, by_settings, decide, forget_own
 from app.settings.server_settings import ServerSettings
 from core.values.errors import SlipstreamError
 from models.catalog.catalog import Catalog, ModelEntry
-from models.files.json_store import StoreRefused
 from models.formatting.sentence import Sentence, joined
 from models.gguf.errors import GgufError
 from models.pairing.forecast import MTP
 from models.pairing.gain import ProposerKind
 from models.pairing.partner import PairingConditions, Partner, partners
-from models.pairing.store import By, PairStore, PartnerChoice, file_id
+from models.pairing.store import By, MeasuredGain, PairStore, PartnerChoice, file_id
 
 # Each is compared with all others: among more, partners are looked for where one model is shown.
 MOST_PAIRED = 200
@@ -161,15 +160,7 @@ def choose(entry: ModelEntry, draft: str | None, models: Models | None = None) -
     UnknownModel, and LibraryError where it cannot be kept.
     """
     models = models if models is not None else catalog()
-    partner = partner_named(entry, draft, models) if draft is not None else None
-    if partner is not None and not partner.is_usable:
-        raise CannotPair(
-            "{name} cannot draft for {entry_name}. {problem}",
-            name=partner.name,
-            entry_name=entry.name,
-            problem=partner.problem,
-        )
-    keep_choice(entry, partner, "user")
+    keep_choice(entry, usable_partner(entry, draft, models) if draft is not None else None, "user")
     forget_own_draft(entry)
 
 
@@ -177,6 +168,19 @@ def choose_automatically(entry: ModelEntry) -> None:
     """Forget what was chosen for a model, also in its settings; raises LibraryError."""
     forget_own_draft(entry)
     forget_choice(entry)
+
+
+def usable_partner(entry: ModelEntry, name: str, models: Models) -> Partner:
+    """Return the partner of a model by its name or path; raises UnknownModel, and CannotPair if it cannot draft."""
+    partner = partner_named(entry, name, models)
+    if not partner.is_usable:
+        raise CannotPair(
+            "{name} cannot draft for {entry_name}. {problem}",
+            name=partner.name,
+            entry_name=entry.name,
+            problem=partner.problem,
+        )
+    return partner
 
 
 def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
@@ -209,35 +213,28 @@ def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
 
 def keep_choice(entry: ModelEntry, partner: Partner | None, by: By, machine: str = "") -> None:
     """Remember who drafts for a model; raises LibraryError."""
-    choice = PartnerChoice(
-        target=_id(entry),
-        draft=partner.id if partner is not None else None,
-        name=partner.name if partner is not None else "",
-        path=str(partner.path) if partner is not None and partner.path is not None else "",
-        by=by,
-        machine=machine,
-    )
-    kept = store()
-    saved(lambda: kept.choose(choice))
+    with as_library_errors():
+        choice = PartnerChoice(
+            target=file_id(entry.path),
+            draft=partner.id if partner is not None else None,
+            name=partner.name if partner is not None else "",
+            path=str(partner.path) if partner is not None and partner.path is not None else "",
+            by=by,
+            machine=machine,
+        )
+        store().choose(choice)
+
+
+def keep_gain(gain: MeasuredGain) -> None:
+    """Remember what was measured of a pair; raises LibraryError."""
+    with as_library_errors():
+        store().keep(gain)
 
 
 def forget_choice(entry: ModelEntry) -> None:
     """Forget the choice that a test or the user made; raises LibraryError."""
-    kept, target = store(), _id(entry)
-    saved(lambda: kept.forget_choice(target))
-
-
-def saved(change: Callable[[], None]) -> None:
-    """Change the store; raises LibraryError."""
-    try:
-        change()
-    except StoreRefused as error:
-        raise LibraryError(str(error), ExitCode.ERROR) from error
-
-
-def _id(entry: ModelEntry) -> str:
     with as_library_errors():
-        return file_id(entry.path)
+        store().forget_choice(file_id(entry.path))
 
 
 def _candidates(entry: ModelEntry, models: Models, choice: PartnerChoice | None) -> Iterable[ModelEntry]:

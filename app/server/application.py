@@ -327,7 +327,7 @@ def _add(
 
 def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origins: AllowedOrigins) -> list[Middleware]:
     """Return what a request passes through, outermost first."""
-    middleware = [
+    return [
         Middleware(PlainPath, routes=_SHORT, others=_PATHS),
         Middleware(RequestIds),
         Middleware(HostCheck, settings=settings, keys=keys),
@@ -337,7 +337,6 @@ def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origi
         Middleware(BodyLimit),
         Middleware(PassThrough, remotes=remotes),
     ]
-    return middleware
 
 
 @asynccontextmanager

@@ -197,7 +197,7 @@ def _fits_beside(entry: ModelEntry, loaded: Sequence[LoadedModel]) -> bool:
 
 def say_what_is_served(settings: ServerSettings, keys: ApiKeys, host: ModelHost, port: int | None) -> None:
     """Say where the server is, and list it for other commands; one with Unix sockets alone is not listed."""
-    problem, url = None, f"unix:{settings.host}"
+    problem, url = None, f"unix:{settings.hosts[0]}"
     addresses = [one for one in settings.hosts if not is_socket_path(one)]
     if port is not None:
         problem = discovery.enlist(host=addresses[0], port=port, api_key=keys.local, model=host.name)

@@ -28,7 +28,7 @@ USUAL_ENGINE = EngineOptions("any", cache_disk=None)
 class ServerSettings:
     """Settings of one server. ``engine`` are the options with which it loads a model, whichever that is.
 
-    ``host`` and ``more_hosts`` are addresses to listen on, or paths of Unix sockets. ``port`` 0 takes any free port.
+    ``hosts`` are addresses to listen on, or paths of Unix sockets. ``port`` 0 takes any free port.
     ``model`` is a catalogued name, a title or a path of a GGUF file; None is the bundled starter model, or with
     ``last_model`` the one that was chosen last. ``draft`` names the model that drafts for it, in the same way; without
     one, a partner is found for each model that is loaded, unless ``uses_draft`` is False, and then no heads draft
@@ -48,8 +48,7 @@ class ServerSettings:
     when its standard input reaches its end.
     """
 
-    host: str = DEFAULT_HOST
-    more_hosts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = (DEFAULT_HOST,)
     port: int = DEFAULT_PORT
     model: str | None = None
     last_model: bool = False
@@ -74,8 +73,7 @@ class ServerSettings:
     models_max: int = DEFAULT_MODELS
     aliases: tuple[tuple[str, str], ...] = ()
     lora: tuple[tuple[str, float], ...] = ()
-    api_key: str | None = field(default=None, repr=False)
-    more_api_keys: tuple[str, ...] = field(default=(), repr=False)
+    api_keys: tuple[str, ...] = field(default=(), repr=False)
     has_named_keys: bool = False
     announce: bool = False
     exit_with_stdin: bool = False
@@ -105,16 +103,6 @@ class ServerSettings:
             raise BadOption("--draft names a draft model and --no-draft wants none: leave out one of them.")
         if self.mmproj is not None and not self.uses_projector:
             raise BadOption("--mmproj names a projector and --no-mmproj wants none: leave out one of them.")
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """All that the server listens on."""
-        return (self.host, *self.more_hosts)
-
-    @property
-    def api_keys(self) -> tuple[str, ...]:
-        """All keys that the server was started with."""
-        return (*(() if self.api_key is None else (self.api_key,)), *self.more_api_keys)
 
     @property
     def is_loopback(self) -> bool:

@@ -65,11 +65,6 @@ def named_workers(devices: Iterable[str], file: Path | None = None) -> tuple[tup
     return tuple((name, known.get(name, "")) for name in names)
 
 
-def keep_token(worker: str, token: str) -> bool:
-    """Keep the token of another machine's worker in the system's keyring; False where there is none."""
-    return keep_secret(_SERVICE, worker, token)
-
-
 def known_workers() -> tuple[str, ...]:
     """Return the workers that were added, as rpc://HOST:PORT; what the file says else is left out."""
     return tuple(name for name in sorted(_store().read()) if is_worker(name))
@@ -77,7 +72,7 @@ def known_workers() -> tuple[str, ...]:
 
 def add_worker(worker: str, token: str) -> bool:
     """Keep a worker and its token; False where no keyring could keep it. Raises StoreRefused."""
-    if not keep_token(worker, token):
+    if not keep_secret(_SERVICE, worker, token):
         return False
     _store().update(lambda entries: entries.update({worker: {}}))
     return True

@@ -21,6 +21,8 @@ _LENGTH = struct.Struct("<Q")
 # Bytes of one system call at most, and bytes that a read asks for at least.
 _CHUNK = 1 << 20
 _SMALL = 1 << 16
+# Bytes of what a child has printed in which its last line is.
+_TAIL_BYTES = 4096
 
 
 class PipeClosed(Exception):
@@ -208,6 +210,13 @@ class ChildProcess:
         self.kill()
         self.wait()
         self.close()
+
+
+def last_line(stderr: IO[bytes]) -> str:
+    """Return the last words of a child that has ended: llama.cpp says why before it aborts."""
+    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _TAIL_BYTES))
+    lines = stderr.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].strip() if lines else ""
 
 
 def module_command(module: str, *arguments: str) -> list[str]:

@@ -84,15 +84,11 @@ class Catalog:
         self._starter = starter.resolve() if starter else None
         self._read: dict[Stamp, ModelFacts | str] = {}
         self._kept, self._on_disk = kept, frozenset[Stamp]()
-        self._problems: tuple[FolderProblem, ...] = ()
+        # Folders that the last scan could not read. One that does not exist is no problem.
+        self.folder_problems: tuple[FolderProblem, ...] = ()
         self._last: tuple[ModelEntry, ...] = ()
         self._aliases: dict[str, Path] = {}
         self._lock = threading.Lock()
-
-    @property
-    def folder_problems(self) -> tuple[FolderProblem, ...]:
-        """Folders that the last scan could not read. A folder that does not exist is no problem."""
-        return self._problems
 
     def entries(self) -> tuple[ModelEntry, ...]:
         """Scan the folders; the bundled starter comes first, then the folders in their order."""
@@ -106,7 +102,7 @@ class Catalog:
                 found = dict(scan.imported_files(folder))
                 files |= found
                 origins |= dict.fromkeys(found, folder.kind.value)
-            self._problems, self._aliases = tuple(scan.problems), scan.aliases
+            self.folder_problems, self._aliases = tuple(scan.problems), scan.aliases
             stamps = {path: stamp for path in files if (stamp := _stamp(path)) is not None}
             self._read = {stamp: self._known(path, stamp) for path, stamp in stamps.items()}
             names = _unique_names({path: files[path] for path, stamp in stamps.items() if not self._is_beside(stamp)})

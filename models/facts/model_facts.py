@@ -22,7 +22,7 @@ from models.formatting.safe_text import shortened
 from models.formatting.sentence import Sentence
 from models.gguf.errors import BadGguf, GgufError
 from models.gguf.header import GgufHeader, TensorInfo, read_header
-from models.gguf.tensor_types import BY_NAME, file_type_name
+from models.gguf.tensor_types import BY_NAME, FILE_TYPES
 
 # llama.cpp's limit (LLAMA_MAX_LAYERS), then limits far above any real model.
 MAX_LAYERS = 512
@@ -352,9 +352,9 @@ class _Facts:
 
     def _quantisation(self) -> str:
         """The file's own type name, else the tensor type with the most bytes."""
-        named = file_type_name(self.header.integer("general.file_type") or 0)
-        if named is not None and "general.file_type" in self.header.metadata:
-            return named
+        kind = self.header.integer("general.file_type")
+        if kind in FILE_TYPES:
+            return FILE_TYPES[kind]
         bytes_by_type: Counter[str] = Counter()
         for tensor in self.tensors:
             bytes_by_type[tensor.type.name] += tensor.n_bytes

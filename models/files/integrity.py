@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
 
 from models.files.disk import is_there
 from models.files.errors import Stopped
@@ -17,7 +16,6 @@ from models.files.provenance import (
     RECORDS_FOLDER,
     FileOrigin,
     is_verified,
-    move_record,
     read_record,
     remove_record,
     write_record,
@@ -34,11 +32,11 @@ HashCallback = Callable[[int, int], None]
 
 
 class IntegrityState(StrEnum):
-    """The state of a model's files."""
+    """The state of a model's files, the worst last."""
 
     VERIFIED = "verified"
-    CHANGED = "changed since download"
     UNKNOWN = "not downloaded here"
+    CHANGED = "changed since download"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +75,12 @@ class GoneFile:
 
 def integrity_of(folder: Path, files: Iterable[Path]) -> IntegrityState:
     """The worst state of these files."""
-    found = {_standing_of(folder, file) for file in files}
-    return next(
-        (one for one in (IntegrityState.CHANGED, IntegrityState.UNKNOWN) if one in found), IntegrityState.VERIFIED
-    )
+    return worst(_standing_of(folder, file) for file in files)
+
+
+def worst(found: Iterable[IntegrityState]) -> IntegrityState:
+    """The worst of the states of a model's files."""
+    return max(found, key=list(IntegrityState).index, default=IntegrityState.VERIFIED)
 
 
 def look_for_changes(folder: Path) -> tuple[MovedFile | GoneFile, ...]:
@@ -108,9 +108,8 @@ def accept_changes(folder: Path, changes: Iterable[MovedFile | GoneFile]) -> Non
     """Update the records: move those of moved files, remove those of deleted files. Raises OSError."""
     for change in changes:
         if isinstance(change, MovedFile):
-            move_record(folder, change.before, change.now, change.record)
-        else:
-            remove_record(folder, change.path)
+            write_record(folder, change.now, change.record)
+        remove_record(folder, change.before if isinstance(change, MovedFile) else change.path)
 
 
 def verify(folder: Path, file: Path, report: HashCallback, stop: threading.Event | None = None) -> IntegrityState:
@@ -180,17 +179,7 @@ def _status(path: Path) -> os.stat_result | None:
         return None
 
 
-class Hasher(Protocol):
-    """The part of hashlib's objects that is used."""
-
-    def update(self, data: bytes, /) -> None:
-        """Take more bytes."""
-
-    def hexdigest(self) -> str:
-        """The hash so far."""
-
-
-def hasher(content: str, n_bytes: int) -> Hasher:
+def hasher(content: str, n_bytes: int) -> hashlib._Hash:
     """A hasher for ``n_bytes`` of the kind of hash in ``content`` ("sha256:..." or "git:...")."""
     if content.startswith("git:"):
         return hashlib.sha1(b"blob %d\0" % n_bytes, usedforsecurity=False)

@@ -56,12 +56,6 @@ def remove_record(folder: Path, file: Path) -> None:
     remove_empty(place.parent, folder)
 
 
-def move_record(folder: Path, before: Path, now: Path, record: FileOrigin) -> None:
-    """Move the record of a file that was moved; raises OSError."""
-    write_record(folder, now, record)
-    remove_record(folder, before)
-
-
 def remove_empty(below: Path, root: Path) -> None:
     """Remove ``below`` and the folders above it that are empty, up to ``root``, which stays."""
     while below != root and root in below.parents:

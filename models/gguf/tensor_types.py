@@ -63,8 +63,8 @@ BY_NAME = {type_.name.lower(): type_ for type_ in _TYPES}
 # Types that llama.cpp once wrote and no longer reads.
 REMOVED = frozenset({4, 5, 31, 32, 33, 36, 37, 38})
 
-# general.file_type: how the whole file was quantised.
-_FILE_TYPES = {
+# Names by general.file_type: how the whole file was quantised. Of one that is not here, the type was only guessed.
+FILE_TYPES = {
     0: "F32",
     1: "F16",
     2: "Q4_0",
@@ -107,8 +107,3 @@ _FILE_TYPES = {
 def odd_rows(what: str, type_name: str) -> Sentence:
     """Return what is wrong with rows whose length is no multiple of a type's block length, as a part of a sentence."""
     return Sentence("the rows of {what} cannot be divided into whole blocks of {type}", what=what, type=type_name)
-
-
-def file_type_name(file_type: int) -> str | None:
-    """Name of a ``general.file_type`` such as "Q4_K_M", or None if it is unknown or was only guessed."""
-    return _FILE_TYPES.get(file_type)

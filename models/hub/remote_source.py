@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from models.facts.model_facts import ModelFacts, facts_from
@@ -52,9 +51,7 @@ class RemoteSource:
     def __enter__(self) -> RemoteSource:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._client.close()
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from models.catalog.curated import CuratedModel, curated
@@ -199,11 +199,6 @@ def _of_params(facts: ModelFacts, n_params: int, n_bytes: float, row_cost: float
 def has_room(offer: DownloadOffer, room: int | None) -> bool:
     """Whether the memory beside the model is enough; ``room`` None is unknown."""
     return room is None or offer.n_bytes <= room
-
-
-def each_name(title: str, name: str, repo_id: str | None) -> Iterator[str]:
-    """The names of a model, the most reliable first."""
-    yield from (text for text in (repo_id, title, name) if text)
 
 
 def family(name: str) -> str:

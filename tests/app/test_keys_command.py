@@ -160,7 +160,7 @@ def test_a_server_without_a_key_takes_none_until_there_is_one(keys: Typed, home:
     assert server.is_needed
     names = [server.name_of(one) for one in (key.encode(), server.local.encode(), b"x")]
     assert names == ["phone", "", None]
-    assert not ServerSettings(host="0.0.0.0", has_named_keys=True).is_loopback
+    assert not ServerSettings(hosts=("0.0.0.0",), has_named_keys=True).is_loopback
 
 
 def test_the_key_of_the_window_stays_where_its_disk_does_not_give_it_now(home: Path) -> None:

@@ -30,14 +30,14 @@ class LibraryServer:
         self, command: Callable[[], list[str]] = library_command, *, api_key: str | None = KEY, **environment: str
     ) -> None:
         merged = {**library_environment(), **environment}
-        settings = ServerSettings(port=0, api_key=api_key)
+        settings = ServerSettings(port=0, api_keys=() if api_key is None else (api_key,))
         no_model = SimpleNamespace(path=None)
         pool = SimpleNamespace(
             attach=lambda: None, find=lambda name: no_model, without=lambda goes: contextlib.nullcontext()
         )
         application = create_application(settings, cast(ModelPool, pool))
         application.state.library = LibraryWorker(command, lambda: merged, (0.1, 0.2))
-        self._listening = listen(settings.host, 0)
+        self._listening = listen(settings.hosts[0], 0)
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         self._command = command
         self._others = {child.pid for child in psutil.Process().children()}

@@ -7350,11 +7350,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../app/jobs/pair_test/pair_test.py" />
-      <source>{name} cannot draft for {entry_name}. {problem}</source>
-      <translation>{name} kann für {entry_name} keine Entwürfe machen. {problem}</translation>
-    </message>
-    <message>
-      <location filename="../../app/jobs/pair_test/pair_test.py" />
       <source>The list of who drafts</source>
       <translation>Die Liste, wer Entwürfe macht,</translation>
     </message>
@@ -7412,6 +7407,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../app/jobs/quantise/worker.py" />
       <source>It loads, but computes what are no numbers: the source may be damaged.</source>
       <translation>Es lädt, aber rechnet etwas aus, das keine Zahlen sind: Die Quelle ist vielleicht beschädigt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/errors.py" />
+      <source>{path} cannot be written: {reason}. Check its permissions and the disk's space.</source>
+      <translation>{path} kann nicht geschrieben werden: {reason}. Prüfe die Rechte und den Platz auf der Platte.</translation>
     </message>
     <message>
       <location filename="../../app/library/find_model.py" />
@@ -7625,11 +7625,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/hub.py" />
-      <source>{path} cannot be written: {reason}. Check its permissions and the disk's space.</source>
-      <translation>{path} kann nicht geschrieben werden: {reason}. Prüfe die Rechte und den Platz auf der Platte.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library_service/hub.py" />
       <source>That is no access token. Make one in your account's settings on the Hub.</source>
       <translation>Das ist kein Zugangs-Token. Erzeuge eines in den Einstellungen deines Kontos auf dem Hub.</translation>
     </message>
@@ -7647,11 +7642,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../app/library_service/measuring.py" />
       <source>Something is being measured already. Wait for it, or stop it.</source>
       <translation>Es wird schon etwas gemessen. Warte darauf, oder halte es an.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library_service/models.py" />
-      <source>{path} was not imported.{how}</source>
-      <translation>{path} wurde nicht importiert.{how}</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />
@@ -7687,6 +7677,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../app/library_service/models.py" />
       <source>{path} is no model file that is there.</source>
       <translation>{path} ist keine vorhandene Modelldatei.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
+      <source>{path} was not imported.{how}</source>
+      <translation>{path} wurde nicht importiert.{how}</translation>
     </message>
     <message>
       <location filename="../../app/library_service/pairs.py" />
@@ -7882,6 +7877,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../app/pairing/offers.py" />
       <source>The Hub answers too slowly. Try again later.</source>
       <translation>Der Hub antwortet zu langsam. Versuche es später noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/service.py" />
+      <source>{name} cannot draft for {entry_name}. {problem}</source>
+      <translation>{name} kann für {entry_name} keine Entwürfe machen. {problem}</translation>
     </message>
     <message>
       <location filename="../../app/pairing/service.py" />

@@ -206,8 +206,7 @@ def serve(
     keys = llama_server.api_keys(api_key or ())
     options = _engine_options(engine, llama_server, parallel if parallel > 0 else DEFAULT_SLOTS)
     settings = ServerSettings(
-        host=hosts[0].strip(),
-        more_hosts=tuple(one.strip() for one in hosts[1:]),
+        hosts=tuple(map(str.strip, hosts)),
         port=port,
         model=llama_server.model(model),
         last_model=last_model,
@@ -232,8 +231,7 @@ def serve(
         models_max=llama_server.models_max or MANY_MODELS,
         aliases=llama_server.aliases(),
         lora=llama_server.adapters(),
-        api_key=keys[0] if keys else None,
-        more_api_keys=tuple(keys[1:]),
+        api_keys=keys,
         has_named_keys=not KeyStore().is_empty,
         announce=announce,
         exit_with_stdin=exit_with_stdin,

@@ -33,34 +33,21 @@ def answer(request: Any, *, same_hub: bool = False) -> Any:
     With ``same_hub``, only a server is asked that reaches the same Hub in the same way as this process.
     """
     for library in libraries(same_hub=same_hub):
-        from app.client.http_client import ServerRefused, ServerUnreachable
-
-        try:
+        with _unless_it_cannot(may_break=False):
             return library.answer(request)
-        except ServerUnreachable:
-            continue
-        except ServerRefused as refusal:
-            if refusal.code not in _NOT_DONE_THERE:
-                raise
     return own_answer(request)
 
 
 def answer_parts(request: Any, stop: Any) -> Generator[Any, None, None]:
     """Yield the parts of an answer; ``stop`` is the request that ends a server's work when nobody waits for it."""
     for library in libraries():
-        from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
-
-        try:
-            yield from library.parts(request)
-            return
-        except (KeyboardInterrupt, GeneratorExit):
-            with suppress(SlipstreamError):  # a server that has gone has ended its work with it
-                library.answer(stop)
-            raise
-        except (ServerUnreachable, StreamBroken):
-            continue  # it has gone: this process begins anew
-        except ServerRefused as refusal:
-            if refusal.code not in _NOT_DONE_THERE:
+        with _unless_it_cannot():  # where it has gone, this process begins anew
+            try:
+                yield from library.parts(request)
+                return
+            except (KeyboardInterrupt, GeneratorExit):
+                with suppress(SlipstreamError):  # a server that has gone has ended its work with it
+                    library.answer(stop)
                 raise
     with own_library() as service:
         yield from service.answer(request)
@@ -69,17 +56,28 @@ def answer_parts(request: Any, stop: Any) -> Generator[Any, None, None]:
 def asked_there(ask: Callable[[LibraryClient], _Done | None], *, same_hub: bool = False) -> _Done | None:
     """Return what ``ask`` gets of the first server that can do it; None where none can, or all of them have gone."""
     for library in libraries(same_hub=same_hub):
-        from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
-
-        try:
+        with _unless_it_cannot():
             if (done := ask(library)) is not None:
                 return done
-        except (ServerUnreachable, StreamBroken):
-            continue
-        except ServerRefused as refusal:
-            if refusal.code not in _NOT_DONE_THERE:
-                raise
     return None
+
+
+@contextmanager
+def _unless_it_cannot(*, may_break: bool = True) -> Iterator[None]:
+    """Go on behind the block where a server has gone, or does not do what it is asked for.
+
+    Without ``may_break``, an answer that breaks off is an error: what was asked for may be done.
+    """
+    from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
+
+    gone = (ServerUnreachable, StreamBroken) if may_break else (ServerUnreachable,)
+    try:
+        yield
+    except gone:
+        return
+    except ServerRefused as refusal:
+        if refusal.code not in _NOT_DONE_THERE:
+            raise
 
 
 def followed(

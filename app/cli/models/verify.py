@@ -31,29 +31,26 @@ def verify(
     from app.library.find_model import find_entry
     from app.library.repair import repair_plan
     from models.facts.split_files import parts
-    from models.files.integrity import IntegrityState
+    from models.files.integrity import IntegrityState, worst
 
     entry = find_entry(name)
     try:
         found = {file: _verify(models_folder(), file) for file in parts(entry.path)}
     except OSError as error:
         raise LibraryError(f"{entry.name} cannot be read: {error.strerror}.", ExitCode.MODEL) from error
-    worst = next(
-        (one for one in (IntegrityState.CHANGED, IntegrityState.UNKNOWN) if one in found.values()),
-        IntegrityState.VERIFIED,
-    )
-    how = repair_plan(entry) if worst is IntegrityState.CHANGED else None
+    state = worst(found.values())
+    how = repair_plan(entry) if state is IntegrityState.CHANGED else None
     if as_json:
         files = {str(file): stands.value for file, stands in found.items()}
-        facts = {"name": entry.name, "verified": worst.value, "files": files}
+        facts = {"name": entry.name, "verified": state.value, "files": files}
         print(json.dumps(facts | {"mended_by": how.command if how is not None else None}, ensure_ascii=False))
-    if worst is IntegrityState.CHANGED:
+    if state is IntegrityState.CHANGED:
         changed = ", ".join(str(file) for file, stands in found.items() if stands is IntegrityState.CHANGED)
         raise LibraryError(
             f"{changed} is not what it was: its SHA-256 differs. {how.for_command if how is not None else ''}".rstrip(),
             ExitCode.ERROR,
         )
-    if worst is IntegrityState.UNKNOWN:
+    if state is IntegrityState.UNKNOWN:
         raise LibraryError(
             f"{entry.name} was not downloaded or made here, so there is no checksum to compare it with. If it does not "
             f"work, get it again from where you had it, or look for it with `{PROGRAM} models search WORDS`.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 import time
@@ -15,8 +14,8 @@ from app.client.discovery import RunningServer, running_servers
 from app.client.http_client import Client, ServerRefused, ServerUnreachable
 from app.pairing.conditions import machine_key
 from app.pairing.decision import Decision
-from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, pairing, partner_named, saved, store
-from core.process.child_process import ChildProcess, PipeClosed, start_module
+from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, keep_gain, pairing, usable_partner
+from core.process.child_process import ChildProcess, PipeClosed, last_line, start_module
 from core.values.errors import SlipstreamError
 from models.catalog.catalog import ModelEntry
 from models.formatting.program import advice, command
@@ -99,7 +98,6 @@ def _work_of(server: RunningServer) -> OtherWork | None:
 
 
 MOST_TESTED = 3  # each takes about a minute
-_TAIL_BYTES = 2000  # of the log, for its last line
 TestProgress = Callable[[str, str, float], None]
 """Called with the partner's name, a stage, and 0 to 1: "loading", "measuring", or what is waited for (OtherWork)."""
 LOOK_SECONDS = 0.5
@@ -182,15 +180,7 @@ class PairTest:
 
     def _to_test(self, draft: str | None) -> tuple[Partner, ...]:
         if draft is not None:
-            partner = partner_named(self._entry, draft, self._models)
-            if not partner.is_usable:
-                raise CannotPair(
-                    "{name} cannot draft for {entry_name}. {problem}",
-                    name=partner.name,
-                    entry_name=self._entry.name,
-                    problem=partner.problem,
-                )
-            return (partner,)
+            return (usable_partner(self._entry, draft, self._models),)
         found = pairing(self._entry, self._models)
         usable = tuple(partner for partner in found.partners if partner.is_usable)[:MOST_TESTED]
         if not usable:
@@ -231,8 +221,7 @@ class PairTest:
             forecast=partner.prediction.gain if partner.prediction is not None else 1.0,
             date=time.strftime("%Y-%m-%d"),
         )
-        kept = store()
-        saved(lambda: kept.keep(gain))
+        keep_gain(gain)
         return PartnerTrial(partner, measured, was_disturbed=self._was_disturbed)
 
     def measure(self, partner: Partner, progress: TestProgress) -> TrialResult:
@@ -270,14 +259,12 @@ class PairTest:
             return news
         if isinstance(news, TrialProblem):
             raise CannotPair(news.message)
-        errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL_BYTES))
-        words = errors.read().decode("utf-8", "replace").strip().splitlines()
         how = (
             Sentence("The test was ended by signal {number}.", number=-code)
             if code < 0
             else Sentence("The test ended with exit code {code}.", code=code)
         )
-        raise CannotPair(joined((how, words[-1] if words else "")))
+        raise CannotPair(joined((how, last_line(errors))))
 
     def _keep_winner(self) -> None:
         """Choose the fastest that was measured; where none is faster, leave it to what is expected of the others."""

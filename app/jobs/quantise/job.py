@@ -9,14 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from app.jobs.quantise.messages import Failed, FileWritten, Go, QuantiseEvent, QuantiseTask, Sized, Stepped, Verified
 from core.machine.host import this_machine
-from core.process.child_process import ChildProcess, Pipe, PipeClosed, start_module
-from models.files.disk import check_space, hold_folder_lock
+from core.process.child_process import ChildProcess, Pipe, PipeClosed, last_line, start_module
+from models.files.disk import check_space, held_lock, hold_folder_lock
 from models.files.errors import DownloadError, Stopped, as_download_errors
 from models.files.provenance import FileOrigin, write_record
 from models.files.safe_path import PARTIAL_FOLDER
@@ -29,12 +28,6 @@ RESERVE_BYTES = 128 << 20  # as a download leaves (``DownloadOptions``)
 _HEADER_SLACK = 1 << 16  # bytes, for keys that quantising adds
 
 ProgressCallback = Callable[[QuantiseProgress], None]
-
-
-@dataclass(slots=True)
-class _Written:
-    n_tensors: int = 0
-    n_fallback: int = 0
 
 
 class QuantiseJob:
@@ -109,9 +102,9 @@ class QuantiseJob:
             time.monotonic() - started,
         )
 
-    def _follow(self, partial: Path, words: IO[bytes], report: ProgressCallback) -> tuple[_Written, str]:
+    def _follow(self, partial: Path, words: IO[bytes], report: ProgressCallback) -> tuple[FileWritten, str]:
         """Let the process do it; return what it says of the result and its SHA-256."""
-        written = _Written()
+        written = FileWritten(0, 0)
         with self._running(words) as pipe:
             try:
                 pipe.send(self._order(partial))
@@ -123,8 +116,7 @@ class QuantiseJob:
                             pipe.send(Go())
                         case Stepped(n_done):
                             report(self._progress(QuantisePhase.QUANTISING, n_done))
-                        case FileWritten(n_tensors, n_fallback):
-                            written = _Written(n_tensors, n_fallback)
+                        case FileWritten() as written:
                             report(self._progress(QuantisePhase.VERIFYING, self._plan.weight_bytes))
                         case Verified(sha256):
                             return written, sha256
@@ -133,7 +125,7 @@ class QuantiseJob:
             except PipeClosed:
                 if self._cancelled.is_set():
                     raise QuantiseCancelled from None
-                raise self._failure(_last_line(words) or Sentence("its process ended without a word")) from None
+                raise self._failure(last_line(words) or Sentence("its process ended without a word")) from None
 
     @contextmanager
     def _running(self, words: IO[bytes]) -> Iterator[Pipe]:
@@ -198,14 +190,11 @@ class QuantiseJob:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove what jobs left that were killed; what another process is making stays."""
-    at_once = threading.Event()
-    at_once.set()
     for partial in (folder / PARTIAL_FOLDER / FOLDER).glob("*.gguf"):
-        with (
-            suppress(Stopped, DownloadError, OSError),
-            hold_folder_lock(partial.with_name(partial.name + ".lock"), at_once, lambda: None),
-        ):
-            partial.unlink(missing_ok=True)
+        if (lock := held_lock(partial.with_name(partial.name + ".lock"))) is not None:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            lock.release()
 
 
 def _header_bytes(plan: QuantisePlan) -> int:
@@ -213,11 +202,3 @@ def _header_bytes(plan: QuantisePlan) -> int:
     from models.gguf.header import read_header
 
     return read_header(plan.source).data_offset + _HEADER_SLACK
-
-
-def _last_line(words: IO[bytes]) -> str:
-    """Return the process's last words: llama.cpp says why before it aborts."""
-    words.seek(0, os.SEEK_END)
-    words.seek(max(0, words.tell() - 4096))
-    lines = [line.strip() for line in words.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""

@@ -25,7 +25,6 @@ from models.gguf.header import read_header
 _EXIT_FAILED = 70  # as in sysexits.h: an error of ours
 _PROBE = "The quick brown fox jumps over the lazy dog."
 _FULL_BELOW = 1 << 20  # bytes that are free on a disk that counts as full
-_CHUNK = 1 << 20
 
 
 class BrokenResult(SlipstreamError):
@@ -146,12 +145,9 @@ def check_result(path: Path, n_threads: int) -> None:
 
 
 def _sha256(path: Path) -> str:
-    hasher = hashlib.sha256()
     with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            hasher.update(chunk)
         os.fsync(file.fileno())
-    return hasher.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from app.server.calls.chat_body import ChatCompletionBody, ChatMessage
 from app.server.calls.generation import new_id
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
-from app.server.calls.schemas import GenerationBody
+from app.server.calls.schemas import GenerationBody, PromptInput
 from app.server.calls.speed import answering
 from app.server.chat.run import Choice, EngineRun
 from core.values.errors import BadRequest
@@ -48,7 +48,7 @@ class Call(ABC, Generic[_Body]):
             raise BadRequest("speed deep is for chats: send messages to /v1/chat/completions.", param="speed")
 
     @abstractmethod
-    async def prompts(self, model: LoadedModel) -> Sequence[str | tuple[int, ...]]:
+    async def prompts(self, model: LoadedModel) -> Sequence[PromptInput]:
         """Return the prompts, text or token ids; raises BadRequest for what this model does not have."""
 
     async def biases(self) -> dict[int, float]:

@@ -370,7 +370,6 @@ def _field_name(place: Iterable[Any], last: str | None = None) -> str:
         if isinstance(part, int):
             name += f"[{part}]"
         elif part.isidentifier() and part not in members:
-            part = "schema" if part == "schema_" else part  # as the clients call it
             name += f".{part}" if name else part
     return ".".join(filter(None, (name, last)))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import accumulate
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, starmap
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
@@ -38,7 +38,7 @@ class _Metrics(Collector):
         n_queued = sum(host.bridge.n_queued + host.n_waiting for host in hosts)
         snapshots = [host.bridge.snapshot or Snapshot() for host in hosts]
         n_evaluated = totals.n_prompt - totals.n_cached
-        yield from _counters(
+        counters = (
             ("llamacpp:prompt_tokens", "Number of prompt tokens processed.", n_evaluated + totals.n_embedded),
             ("llamacpp:prompt_tokens_cached", "Number of prompt tokens found in the cache.", totals.n_cached),
             ("llamacpp:prompt_seconds", "Prompt process time in seconds.", totals.prompt_seconds),
@@ -49,12 +49,13 @@ class _Metrics(Collector):
             ("llamacpp:spec_decode_num_drafts", "Total drafts verified.", totals.n_drafts),
             ("llamacpp:n_decode", "Number of steps of the engines for texts.", totals.n_steps),
         )
+        yield from starmap(CounterMetricFamily, counters)
         prefill_rate = _rate(n_evaluated, totals.prompt_seconds)
         decode_rate = _rate(totals.n_generated, totals.decode_seconds)
         busy = totals.n_shares / totals.n_steps if totals.n_steps else 0.0
         decoding, reading = sum(one.decode_rate for one in snapshots), sum(one.bytes_per_second for one in snapshots)
         n_used, n_cells = sum(one.n_cells_used for one in snapshots), sum(one.n_cells for one in snapshots)
-        yield from _gauges(
+        gauges = (
             ("llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.", prefill_rate),
             ("llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s.", decode_rate),
             ("llamacpp:requests_processing", "Number of requests processing.", n_active),
@@ -70,12 +71,9 @@ class _Metrics(Collector):
             ("slipstream:kv_cells_used", "Cells of the KV cache in use.", n_used),
             ("slipstream:kv_cells", "Cells of the KV cache.", n_cells),
         )
-        ended = CounterMetricFamily(
-            "slipstream:requests_ended", "Requests that have ended, by reason.", labels=["reason"]
-        )
-        for reason, count in sorted(totals.n_ended.items()):
-            ended.add_metric([reason], count)
-        yield ended
+        yield from starmap(GaugeMetricFamily, gauges)
+        ended = [([reason], count) for reason, count in totals.n_ended.items()]
+        yield _counter("slipstream:requests_ended", "Requests that have ended, by reason.", ["reason"], ended)
         bounds = [*map(str, TTFT_BOUNDS), "+Inf"]
         buckets = list(zip(bounds, map(float, accumulate(totals.ttft)), strict=True))
         yield HistogramMetricFamily(
@@ -94,6 +92,7 @@ class _RemoteMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric with its present value."""
+        totals = self._figures.totals
         counters = (
             ("prompt_tokens", "Prompt tokens, as the remote counted them.", "n_prompt"),
             ("tokens_predicted", "Generated tokens, as the remote counted them.", "n_generated"),
@@ -101,23 +100,14 @@ class _RemoteMetrics(Collector):
             ("first_token_seconds", "Seconds that requests waited for their first token.", "ttft_seconds"),
         )
         for name, text, field in counters:
-            counter = CounterMetricFamily(f"slipstream:remote_{name}", text, labels=["remote"])
-            for remote, totals in sorted(self._figures.totals.items()):
-                counter.add_metric([remote], getattr(totals, field))
-            yield counter
-        ended = CounterMetricFamily(
-            "slipstream:remote_requests_ended", "Requests that have ended, by reason.", labels=["remote", "reason"]
-        )
-        for remote, totals in sorted(self._figures.totals.items()):
-            for reason, count in sorted(totals.n_ended.items()):
-                ended.add_metric([remote, reason], count)
-        yield ended
-        fallbacks = CounterMetricFamily(
-            "slipstream:remote_fallbacks", "Requests that a model of this machine answered.", labels=["remote"]
-        )
-        for remote, count in sorted(self._figures.n_fallbacks.items()):
-            fallbacks.add_metric([remote], count)
-        yield fallbacks
+            values = [([remote], getattr(one, field)) for remote, one in totals.items()]
+            yield _counter(f"slipstream:remote_{name}", text, ["remote"], values)
+        ended = [([remote, why], count) for remote, one in totals.items() for why, count in one.n_ended.items()]
+        text = "Requests that have ended, by reason."
+        yield _counter("slipstream:remote_requests_ended", text, ["remote", "reason"], ended)
+        fallbacks = [([remote], count) for remote, count in self._figures.n_fallbacks.items()]
+        text = "Requests that a model of this machine answered."
+        yield _counter("slipstream:remote_fallbacks", text, ["remote"], fallbacks)
         running = GaugeMetricFamily("slipstream:remote_requests_processing", "Requests there now.", labels=["remote"])
         counts = Counter(request.to.remote.name for request in self._figures.live.values())
         for remote, count in sorted(counts.items()):
@@ -125,13 +115,12 @@ class _RemoteMetrics(Collector):
         yield running
 
 
+def _counter(name: str, text: str, labels: list[str], values: Iterable[tuple[list[str], float]]) -> Metric:
+    found = CounterMetricFamily(name, text, labels=labels)
+    for named, value in sorted(values):
+        found.add_metric(named, value)
+    return found
+
+
 def _rate(n_tokens: int, seconds: float) -> float:
     return n_tokens / seconds if seconds > 0 else 0.0
-
-
-def _counters(*listed: tuple[str, str, float]) -> Iterator[Metric]:
-    return (CounterMetricFamily(name, text, value) for name, text, value in listed)
-
-
-def _gauges(*listed: tuple[str, str, float]) -> Iterator[Metric]:
-    return (GaugeMetricFamily(name, text, value) for name, text, value in listed)

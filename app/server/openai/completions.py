@@ -12,7 +12,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 
 from app.server.calls.generation import ChoiceUpdate, text_of
-from app.server.calls.schemas import MAX_CHOICES, CompletionBody
+from app.server.calls.schemas import MAX_CHOICES, CompletionBody, PromptInput
 from app.server.chat.call import Call
 from app.server.chat.run import Choice, EngineRun, respond
 from app.server.http.sse import encode_text
@@ -58,18 +58,16 @@ class CompletionCall(Call[CompletionBody]):
         """Return the request with whether the log probabilities of its prompt's tokens are wanted."""
         return replace(request, prompt_logprobs=bool(self.body.echo) and self.body.logprobs is not None)
 
-    async def prompts(self, model: LoadedModel) -> Sequence[str | tuple[int, ...]]:
+    async def prompts(self, model: LoadedModel) -> Sequence[PromptInput]:
         """Return the prompts, with what fill-in-the-middle needs around them."""
         if self.body.echo:
             self.echoes = [await self._text(prompt) for prompt in self.body.prompts for _ in range(self.body.n_choices)]
         return [self._around(prompt, model) for prompt in self.body.prompts]
 
-    async def _text(self, prompt: str | tuple[int, ...]) -> str:
-        if isinstance(prompt, str):
-            return prompt
-        return await text_of(self.host.bridge, prompt)
+    async def _text(self, prompt: PromptInput) -> str:
+        return prompt if isinstance(prompt, str) else await text_of(self.host.bridge, prompt)
 
-    def _around(self, prompt: str | tuple[int, ...], model: LoadedModel) -> str | tuple[int, ...]:
+    def _around(self, prompt: PromptInput, model: LoadedModel) -> PromptInput:
         """Return the prompt, with the suffix by the model's fill-in-the-middle tokens where one is given."""
         if self.body.suffix is None or isinstance(prompt, tuple):
             return prompt

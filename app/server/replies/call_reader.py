@@ -198,7 +198,7 @@ class CallReader:
 
     def _json_call(self, form: JsonCalls, *, is_known: bool) -> Reading[None]:
         """Read one object, key by key: its arguments are given as they come if the name stands before them."""
-        source, begun = self._source, None
+        source, begun = self._source, False
         source.at += 1
         early = ""  # arguments that stand before the name
         depth = 0  # of objects around the name, as in {"function": {"name": …}}
@@ -212,27 +212,27 @@ class CallReader:
                 break
             key = yield from self._json_key()
             value = yield from source.skip_space()
-            if not form.name and begun is None and value == "{":
+            if not form.name and not begun and value == "{":
                 self.name = self._check(key, is_known=is_known)
                 begun = yield from self._json_arguments(value)
-            elif key in (form.name, *_NAME_KEYS) and not self.name and begun is None and value == '"':
+            elif key in (form.name, *_NAME_KEYS) and not self.name and not begun and value == '"':
                 source.at += 1
                 name = yield from self._whole_string()
                 self.name = self._check(name, is_known=is_known)
                 if early:
                     self._give_early(early)
                     begun = True
-            elif key in (form.arguments, *_ARGUMENTS_KEYS) and begun is None:
+            elif key in (form.arguments, *_ARGUMENTS_KEYS) and not begun:
                 if self.name:
                     begun = yield from self._json_arguments(value)
                 else:
                     early = yield from self._whole_value()
-            elif key == "function" and value == "{" and begun is None:
+            elif key == "function" and value == "{" and not begun:
                 source.at += 1
                 depth += 1
             else:
                 yield from self._whole_value()
-        if begun is None:
+        if not begun:
             if not self.name:
                 raise _NoCall
             self.begin()
@@ -398,7 +398,7 @@ class CallReader:
                 kind = yield from self._pattern_rest(keyed.after_key.strip())
                 self._argue(f"{separator}{json.dumps(key, ensure_ascii=False)}: ")
                 separator = ", "
-                yield from self._keyed_value(keyed, key, is_text_by(schema, key, kind), [before_key, *closers[:1]])
+                yield from self._keyed_value(keyed, key, is_text_by(schema, key, kind))
         except TextOver:
             if not self.is_cut:
                 self._argue("}")
@@ -409,11 +409,10 @@ class CallReader:
             self._end()
         return True
 
-    def _keyed_value(self, keyed: KeyedArguments, key: str, is_text: bool | None, also: list[str]) -> Reading[None]:
+    def _keyed_value(self, keyed: KeyedArguments, key: str, is_text: bool | None) -> Reading[None]:
         """Pass on one value; a text as it comes, all else when it is whole."""
         source = self._source
         close = keyed.close.replace(ANY, key)
-        ends = [close.strip()]
         if keyed.after_key.endswith("\n") and (yield from source.peek()) == "\n":
             source.at += 1
         source.take()
@@ -436,7 +435,7 @@ class CallReader:
             if (yield from source.peek()) == "<" and (yield from source.literal(_CDATA)):
                 source.take()
                 yield from source.stream_until([_CDATA_END], give)
-            yield from source.stream_until(ends, give)
+            yield from source.stream_until([close.strip()], give)
         except TextOver:
             if not self.is_cut:
                 give(source.rest)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from app.server.http.body import WholeNumbers
 from core.values.errors import BadRequest
@@ -38,14 +38,7 @@ _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 class _SchemaBody(WholeNumbers):
     """A body with the field ``schema``, which would hide a method of pydantic's."""
 
-    schema_: JsonSchema | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rename(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "schema" in value:
-            return {("schema_" if key == "schema" else key): entry for key, entry in value.items()}
-        return value
+    schema_: JsonSchema | None = Field(None, validation_alias="schema")
 
 
 class NamedSchema(_SchemaBody):

@@ -132,7 +132,7 @@ def _calls(called: str, twice: str, heads: list[str], end: str, others: list[str
             body = body.partition(marker)[2]
     body = _without_end(body, end)
     second = twice if _NAMES[1] in twice else ""
-    return _json_calls(body, second, end) or _tagged_calls(body, second, end)
+    return _json_calls(body, second) or _tagged_calls(body, second)
 
 
 def _common(text: str, other: str) -> int:
@@ -164,7 +164,7 @@ def _between(second: str, behind: str) -> str:
     return second.partition(behind)[2].partition(_NAMES[1])[0] if behind else ""
 
 
-def _json_calls(body: str, twice: str, end: str) -> JsonCalls | None:
+def _json_calls(body: str, twice: str) -> JsonCalls | None:
     found = _json_around(body, _NAMES[0])
     if found is None:
         return None
@@ -207,7 +207,7 @@ def _json_around(text: str, name: str, opens: str = "[{") -> tuple[int, int, Any
     return None
 
 
-def _tagged_calls(body: str, twice: str, end: str) -> CallForm | None:
+def _tagged_calls(body: str, twice: str) -> CallForm | None:
     open_, _, behind = body.partition(_NAMES[0])
     key = behind.find(_KEYS[0])
     if key < 0:

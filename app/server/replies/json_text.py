@@ -128,9 +128,7 @@ def stream_gemma(source: TextSource, give: Give) -> Reading[bool]:
         if mark in _CLOSER:
             closers.append(_CLOSER[mark])
         if mark in "{}[],:":
-            source.at += 1
-            source.take()
-            give(mark)
+            _pass_on(source, source.at + 1, give)
             if mark in "}]" and (not closers or closers.pop() != mark):
                 return False
             if not closers:
@@ -173,19 +171,13 @@ def stream_python(source: TextSource, give: Give, depth: int = 0) -> Reading[boo
         source.take()
         _give_word(word.strip(), give)
         return True
-    source.at += 1
-    source.take()
-    give(mark)
+    _pass_on(source, source.at + 1, give)
     while (next_one := (yield from source.skip_space())) != _CLOSER[mark]:
         if next_one in ",:":
-            source.at += 1
-            source.take()
-            give(next_one)
+            _pass_on(source, source.at + 1, give)
         elif depth > _DEEPEST or not (yield from stream_python(source, give, depth + 1)):
             return False
-    source.at += 1
-    source.take()
-    give(_CLOSER[mark])
+    _pass_on(source, source.at + 1, give)
     return True
 
 

@@ -10,6 +10,7 @@ Fit reports and loads both take their plans from here, so a model is loaded as i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -188,14 +189,7 @@ def _plans(
 
 def most_possible(limit: int, is_possible: Callable[[int], bool]) -> int:
     """The largest possible number up to ``limit``, if all smaller ones are possible; 0 if none is."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if is_possible(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return bisect_left(range(1, limit + 1), True, key=lambda number: not is_possible(number))
 
 
 def _merits(facts: ModelFacts, machine: Machine, plans: Sequence[PlacementPlan]) -> list[tuple[float, int]]:

@@ -279,13 +279,13 @@ def test_a_key_uses_models_and_manages_them_only_if_it_may(server, clients):
 
 
 def test_of_several_keys_without_a_name_each_is_a_client_and_the_users_own_programs_have_another():
-    keys = ApiKeys(ServerSettings(api_key="one", more_api_keys=("two",)))
+    keys = ApiKeys(ServerSettings(api_keys=("one", "two")))
     ids = {keys.id_of(keys.name_of(key), key) for key in (b"one", b"two")}
     assert len(ids - {None}) == 2
     own = keys.local.encode()
     assert (keys.name_of(own), keys.id_of(keys.name_of(own), own)) == ("", None)
     assert [keys.may_manage("", key) for key in (b"one", b"two", own)] == [False, False, True]
-    alone = ApiKeys(ServerSettings(api_key="one", more_api_keys=("one",)))
+    alone = ApiKeys(ServerSettings(api_keys=("one", "one")))
     assert (alone.local, alone.id_of("", b"one"), alone.may_manage("", b"one")) == ("one", None, True)
 
 

@@ -135,8 +135,8 @@ async def through(check, settings: ServerSettings, method: str = "GET", **header
         ({}, "localhost.:8642", 200),
         ({"allowed_hosts": ("Box.Tailnet",)}, "box.tailnet:8642", 200),
         ({"allowed_hosts": ("box.tailnet",)}, "other.tailnet", 400),
-        ({"api_key": "k"}, "evil.example", 200),
-        ({"host": "0.0.0.0", "api_key": "k"}, "192.168.1.7", 200),
+        ({"api_keys": ("k",)}, "evil.example", 200),
+        ({"hosts": ("0.0.0.0",), "api_keys": ("k",)}, "192.168.1.7", 200),
     ],
 )
 async def test_without_a_key_only_known_names_are_let_in(settings, name, status):
@@ -187,10 +187,10 @@ def origin_check(app, settings: ServerSettings, keys: ApiKeys) -> OriginCheck:
         ({"cors": ("localhost",)}, "http://localhost:3000", True),
         ({"cors": ("localhost",)}, "http://127.0.0.1:5173", True),
         ({"cors": ("localhost",)}, "https://localhost.example", False),
-        ({"api_key": "k"}, "http://localhost:3000", True),
-        ({"api_key": "k"}, "tauri://localhost", True),
-        ({"api_key": "k"}, "http://tauri.localhost", True),
-        ({"api_key": "k"}, "https://pages.example", False),
+        ({"api_keys": ("k",)}, "http://localhost:3000", True),
+        ({"api_keys": ("k",)}, "tauri://localhost", True),
+        ({"api_keys": ("k",)}, "http://tauri.localhost", True),
+        ({"api_keys": ("k",)}, "https://pages.example", False),
     ],
 )
 async def test_pages_of_other_origins_are_let_in_where_the_user_or_a_key_says_so(settings, origin, is_allowed):

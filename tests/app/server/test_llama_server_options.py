@@ -268,7 +268,7 @@ def test_options_of_sampling_are_what_requests_get_that_say_nothing(served):
         ("-cram 512", {"cache_ram": 512 << 20}),
         ("-cram -1", {"cache_ram": None}),
         ("--cache-ram 4G --kv-unified-per-slot 2048", {"cache_ram": 4 << 30, "n_ctx": 2048}),
-        ("--host 127.0.0.1,::1", {"host": "127.0.0.1", "more_hosts": ("::1",)}),
+        ("--host 127.0.0.1,::1", {"hosts": ("127.0.0.1", "::1")}),
         ("--cors-origins https://a.b,https://c.d", {"cors": ("https://a.b", "https://c.d")}),
         ("--sleep-idle-seconds 60 --models-max 0", {"idle_unload": 60.0, "models_max": 1_000}),
         ("--sleep-idle-seconds -1 --predict 9", {"idle_unload": None, "n_predict": 9}),
@@ -332,7 +332,7 @@ def test_every_variable_of_llama_server_stands_for_its_option_but_not_for_our_ow
         ("CTX_SIZE=4096", "--ctx 64", {"n_ctx": 64}),
         ("MODEL=one HF_REPO=acme/two", "-m three", {"model": "three"}),
         ("MODEL=one ALIAS=a,b", "--alias c", {"model": "one", "aliases": (("c", ""),)}),
-        ("HOST=127.0.0.1,::1 PORT=9999", "", {"host": "127.0.0.1", "more_hosts": ("::1",), "port": 9999}),
+        ("HOST=127.0.0.1,::1 PORT=9999", "", {"hosts": ("127.0.0.1", "::1"), "port": 9999}),
         ("FLASH_ATTN=1 CACHE_RAM=512 TOP_K=7", "", {"flash_attention": "on", "cache_ram": 512 << 20}),
         ("FLASH_ATTN=off CPU_MOE=true", "", {"flash_attention": "off", "n_cpu_moe": 512}),
         ("CPU_MOE=0 MMPROJ_AUTO=0", "", {"n_cpu_moe": None, "uses_projector": False}),
@@ -354,7 +354,7 @@ def test_variables_are_options_that_nobody_typed(served, monkeypatch, variables,
 def test_keys_of_variables_count_where_ours_is_not_set(served, monkeypatch, capsys):
     monkeypatch.setenv("LLAMA_API_KEY", "secret")
     monkeypatch.setenv("LLAMA_ARG_ENDPOINT_METRICS", "1")
-    assert served().api_key == "secret"
+    assert served().api_keys == ("secret",)
     told = capsys.readouterr().err
     assert "From the environment: LLAMA_API_KEY" in told
     assert "LLAMA_ARG_ENDPOINT_METRICS changes nothing here: /metrics is always there." in told

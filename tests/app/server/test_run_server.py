@@ -276,7 +276,7 @@ def test_a_person_is_told_what_is_served(phase, words, monkeypatch, capsys):
 def test_who_serves_the_network_is_told_the_address_that_other_machines_enter(hosts, told, monkeypatch, capsys):
     monkeypatch.setenv("SLIPSTREAM_UNLISTED", "1")
     monkeypatch.setattr("app.server.http.listening_socket.lan_address", lambda: "192.168.1.7")
-    settings = ServerSettings(host=hosts[0], more_hosts=hosts[1:], api_key="k")
+    settings = ServerSettings(hosts=hosts, api_keys=("k",))
     main.say_what_is_served(
         settings, ApiKeys(settings), SimpleNamespace(name="giant", state=EngineState(EnginePhase.READY)), 8642
     )
@@ -287,7 +287,7 @@ def test_who_serves_the_network_is_told_the_address_that_other_machines_enter(ho
 def test_all_addresses_are_printed(monkeypatch, capsys):
     monkeypatch.setenv("SLIPSTREAM_UNLISTED", "1")
     host = SimpleNamespace(name="giant", state=EngineState(EnginePhase.READY))
-    settings = ServerSettings(host="/run/one.sock", more_hosts=("127.0.0.1", "localhost", "[::1]"))
+    settings = ServerSettings(hosts=("/run/one.sock", "127.0.0.1", "localhost", "[::1]"))
     main.say_what_is_served(settings, ApiKeys(settings), host, 8642)
     here = "http://127.0.0.1:8642/v1, http://localhost:8642/v1, http://[::1]:8642/v1, unix:/run/one.sock"
     assert f"serves giant at {here}. Ctrl-C" in capsys.readouterr().err
@@ -300,10 +300,10 @@ def test_an_alias_of_no_model_is_refused_at_the_start(home):
 
 def test_other_machines_need_a_key_and_settings_that_cannot_be_used_are_refused():
     with pytest.raises(BadOption, match="keys add NAME"):
-        ServerSettings(host="0.0.0.0")
-    assert not ServerSettings(host="0.0.0.0", api_key="k").is_loopback
-    assert ServerSettings(host="::1").is_loopback
-    for fields in ({"port": -1}, {"port": 70_000}, {"host": ""}, {"api_key": " "}):
+        ServerSettings(hosts=("0.0.0.0",))
+    assert not ServerSettings(hosts=("0.0.0.0",), api_keys=("k",)).is_loopback
+    assert ServerSettings(hosts=("::1",)).is_loopback
+    for fields in ({"port": -1}, {"port": 70_000}, {"hosts": ("",)}, {"api_keys": (" ",)}):
         with pytest.raises(BadOption):
             ServerSettings(**fields)
 
