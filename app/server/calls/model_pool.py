@@ -127,14 +127,16 @@ class ModelPool:
 
     def find(self, name: str) -> ModelEntry:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
-        # A request may name models, not files: only the last part of a path counts. Clients put a provider before it.
-        plain = name.replace("\\", "/").rpartition("/")[2]
-        while plain.lower().endswith(".gguf"):
-            plain = plain[: -len(".gguf")]
-        plain = self.aliases.get(plain, plain)
-        entry = next((host.entry for host in self.hosts if host.entry is not None and host.name == plain), None)
+        # A request may name models, not files. Clients put a provider before the name, so its last part counts too, but
+        # two models of one name are told apart by what stands before it.
+        whole = name.replace("\\", "/")
+        while whole.lower().endswith(".gguf"):
+            whole = whole[: -len(".gguf")]
+        names = [self.aliases.get(one, one) for one in dict.fromkeys((whole, whole.rpartition("/")[2])) if one]
+        hosts = (host for one in names for host in self.hosts if host.name == one)
+        entry = next((host.entry for host in hosts if host.entry is not None), None)
         if entry is None:
-            entry = self._catalog.find(plain) if plain else None
+            entry = self._catalog.find(*names, takes_paths=False)
         if entry is None:
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:

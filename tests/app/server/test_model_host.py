@@ -39,8 +39,8 @@ class Shelf:
     def entries(self):
         return tuple(self.models)
 
-    def find(self, name: str):
-        return next((entry for entry in self.models if name in (entry.name, entry.name.upper())), None)
+    def find(self, *names: str, takes_paths: bool):
+        return next((entry for entry in self.models if {entry.name, entry.name.upper()} & {*names}), None)
 
 
 class Stage:
