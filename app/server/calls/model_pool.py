@@ -193,10 +193,14 @@ class ModelPool:
             _remember(self._unknown, name, time.monotonic())
             return usual
 
-    async def request_load(self, name: str) -> ModelEntry:
-        """Choose a model, and load it once the calls that are in its way have ended; as ``ModelHost.request_load``."""
+    def look_again(self) -> None:
+        """Look names up again that were: there is a new model."""
         self._known.clear()
         self._unknown.clear()
+
+    async def request_load(self, name: str) -> ModelEntry:
+        """Choose a model, and load it once the calls that are in its way have ended; as ``ModelHost.request_load``."""
+        self.look_again()
         entry = await self._wanted(name)
         host = await self._host_for(entry)
         self._chosen = entry

@@ -37,7 +37,10 @@ class Pull(NamedTuple):
 
 
 class PullState(NamedTuple):
-    """How far a download is, as the library lists it: ``problem`` is why it does not go on, "" where it does."""
+    """How far a download is, as the library lists it: ``problem`` is why it does not go on, "" where it does.
+
+    ``silence`` is how many seconds ago the last byte came, while bytes are waited for.
+    """
 
     pull: Pull
     number: int
@@ -48,6 +51,7 @@ class PullState(NamedTuple):
     eta: float | None
     problem: str
     files: tuple[str, ...]
+    silence: float
 
     @property
     def is_over(self) -> bool:
@@ -91,7 +95,7 @@ async def meant(library: LibraryWorker, pool: ModelPool, name: str) -> Pull | No
             return Pull(repo_id, await _recommended(library, repo_id))
         await _check(library, repo_id, wanted)
     except LibraryTrouble as trouble:
-        trouble.param = "model"
+        trouble.param = "model" if trouble.answer.status < 500 else None
         raise
     return Pull(repo_id, wanted)
 
@@ -104,9 +108,11 @@ def _may_be_from(repo_id: str, entry: ModelEntry) -> bool:
 
 async def _recommended(library: LibraryWorker, repo_id: str) -> str:
     advice = await asked(library, "Recommend", repo_id=repo_id)
-    if advice["name"] is None:
+    if advice["name"] is None and advice["sentence"]:
         raise refuse(400, value_of(str, advice["sentence"]), param="model")
-    return str(advice["name"])
+    if advice["name"] is None:
+        await _check(library, repo_id, "")  # says what is there instead of models
+    return str(advice["name"] or "")
 
 
 async def _check(library: LibraryWorker, repo_id: str, wanted: str) -> None:
@@ -165,6 +171,7 @@ def pull_state(job: Mapping[str, Any]) -> PullState:
         progress["eta"],
         problem,
         tuple(job["done"]["files"]) if job["done"] else (),
+        progress["silence"] if phase is DownloadPhase.DOWNLOADING else 0.0,
     )
 
 
