@@ -12,11 +12,12 @@ from fastapi.responses import Response
 from app.server.calls.generation import ask, new_id, text_of, tokens_of
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
+from app.server.http.body import json_response
 from app.server.http.errors import ApiError, renamed
 from app.server.http.sse import while_connected
 from app.server.ollama.bodies import EmbedBody, LegacyEmbedBody, RunBody
 from app.server.ollama.chat import nanoseconds, resting, shown_name
-from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of, json_response
+from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of
 from app.server.remotes.chat import Unanswered, object_of
 from app.server.remotes.exchange import BAD_GATEWAY, Remotes, model_at_remote
 from app.server.remotes.store import RemoteModel
