@@ -37,7 +37,7 @@ class TokenizeBody(LenientBody):
     messages: list[Any] | None = None
     tools: list[Any] | None = None
     add_generation_prompt: bool | None = None
-    continue_final_message: bool | None = None
+    continue_final_message: bool | str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
 
     @model_validator(mode="before")
