@@ -101,8 +101,11 @@ async def _of_remote(remotes: Remotes, there: RemoteModel, texts: list[str], dim
     try:
         vectors = tuple((array("f", one["embedding"]).tobytes(),) for one in found["data"])
         n_tokens = int((found.get("usage") or {}).get("prompt_tokens") or 0)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise ApiError(BAD_GATEWAY, f"The remote {there.remote.name} answers with no vectors.") from None
+        if len(vectors) != len(texts):
+            raise ValueError(f"{len(vectors)} of {len(texts)}")
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        said = f"The remote {there.remote.name} does not answer with a vector of each text."
+        raise ApiError(BAD_GATEWAY, said) from None
     return Vectors(Embedded("", vectors, (n_tokens,)), there.name)
 
 
