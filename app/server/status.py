@@ -19,6 +19,7 @@ from app.server.calls.speed import why_no_spark
 from app.server.chat.model_card import ModelCard, card_of, loaded_of
 from app.server.http.body import as_asked
 from app.server.http.errors import ModelNotFound
+from app.server.remotes.upstream import SERVER_ID
 from app.settings.model_settings_store import note_choice
 from core.values.messages import EnginePhase, Snapshot
 from models.catalog.catalog import ModelEntry
@@ -66,7 +67,7 @@ async def list_models(http: HttpRequest) -> Response:
     data = await _models(http) + await _remote_models(http)
     if _is_anthropic(http):
         return JSONResponse(as_anthropic(data))
-    return JSONResponse({"object": "list", "data": data})
+    return JSONResponse({"object": "list", "data": data}, headers={SERVER_ID: http.app.state.remotes.upstream.id})
 
 
 async def get_model(model_id: str, http: HttpRequest) -> Response:

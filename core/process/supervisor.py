@@ -316,7 +316,9 @@ class Supervisor:
         _log.error("The engine of %s %s.%s", name, cause, end)
         workers = self._options.workers if self._options is not None else ()
         if workers and LOST_WORKER in log:
-            self._lose(workers)
+            # Our watch names the worker, ggml's own last words do not.
+            gone = tuple(worker for worker in workers if f"{LOST_WORKER}: {worker} " in log)
+            self._lose(gone or workers)
             return
         ran = [replace(request, id="") for request in self._live.values()]
         self._suspects = [one for one in ran if one in self._suspects] if self._n_deaths else ran

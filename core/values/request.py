@@ -230,6 +230,8 @@ class PromptImage:
 MAX_STOP_STRINGS = 64
 MAX_STOP_LENGTH = 1_024
 MAX_IMAGES = 64
+# Far above any that is of use; with larger ones a model computes values that are no numbers.
+MAX_LORA_SCALE = 1e6
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,20 +110,26 @@ class Catalog:
             self._keep()
             return self._last
 
-    def find(self, name: str) -> ModelEntry | None:
-        """The model with this name, title (if only one has it), path or tag; None if there is none.
+    def find(self, *names: str, takes_paths: bool = True) -> ModelEntry | None:
+        """The model with the first of these names that one has: a name, title (if only one has it), path or tag.
 
         Tags are as in Ollama's names: ``NAME:latest`` or ``NAME`` for it, and ``REPOSITORY:QUANTISATION`` for models
-        from the Hub.
+        from the Hub, also with its maker in front. None if there is no such model.
 
         A name that the last scan found needs no new scan unless its file has changed.
         """
-        given, name = name, in_utf8(name)
-        known = _by_name(self._last, name)
-        if known is not None and _stamp(known.path) in self._read:
-            return known
+        for name in names:
+            known = _by_name(self._last, in_utf8(name))
+            if known is not None and _stamp(known.path) in self._read:
+                return known
         entries = self.entries()
-        known = _by_name(entries, name) or _by_title(entries, name) or self._by_path(entries, given)
+        return next((found for name in names if (found := self._find(entries, name, takes_paths)) is not None), None)
+
+    def _find(self, entries: Sequence[ModelEntry], given: str, takes_paths: bool) -> ModelEntry | None:
+        name = in_utf8(given)
+        known = _by_name(entries, name) or _by_title(entries, name)
+        if known is None and takes_paths:
+            known = self._by_path(entries, given)
         return known or _by_tag(entries, name) or self._by_alias(entries, name)
 
     def _ordered(self, folder: Path, files: Iterable[Path]) -> list[Path]:
@@ -345,6 +351,14 @@ def _by_tag(entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
         if named is not None:
             return named
     # Downloads are kept in a folder named after their repository, or in a folder below it.
-    there = [entry for entry in entries if base in (folder.name.casefold() for folder in entry.path.parents[:2])]
+    before, _, repository = base.rpartition("/")
+    maker = before.rpartition("/")[2]  # behind the address of the Hub
+    there = [entry for entry in entries if _is_from(entry.path, maker, repository)]
     fitting = [entry for entry in there if not tag or entry.name.casefold().endswith(tag)]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def _is_from(path: Path, maker: str, repository: str) -> bool:
+    """Whether a file is in the folder of a repository; any ``maker``'s where that is ""."""
+    folders = [folder for folder in path.parents[:2] if folder.name.casefold() == repository]
+    return any(maker in ("", folder.parent.name.casefold()) for folder in folders)

@@ -52,6 +52,8 @@ def test_a_remote_is_added_listed_tested_and_removed(remotes, fake, home, tmp_pa
     assert remotes("remove", "rack") == (ExitCode.OK, "Removed rack.\n", "")
     assert KEY not in (tmp_path / "keys.json").read_text()
     assert remotes("list")[1] == "There are no remotes.\n"
+    named = remotes("add", "rack", fake.url, "--key-stdin", "--model", "nope", "--model", "ember-q8_0", stdin=KEY)
+    assert "has 1 model, as rack/ember-q8_0.\nIt does not list nope." in named[1]
 
 
 def test_a_remote_that_does_not_answer_is_kept_and_said(remotes, fake):
@@ -110,6 +112,13 @@ def test_a_key_is_for_one_address_only(remotes, fake, home, monkeypatch):
     assert (moved.url.partition("//")[2][:9], key_of(moved)) == ("localhost", None)
     monkeypatch.setenv("SLIPSTREAM_REMOTE_KEY_RACK", "other")
     assert key_of(moved) == "other"
+
+
+def test_a_variable_that_holds_no_key_is_named_and_what_it_holds_is_not_shown(remotes, fake, monkeypatch):
+    remotes("add", "rack", fake.url, "--no-key")
+    monkeypatch.setenv("SLIPSTREAM_REMOTE_KEY_RACK", "sk-one\nsk-two")
+    code, _, err = remotes("test", "rack")
+    assert (code, "SLIPSTREAM_REMOTE_KEY_RACK" in err, "sk-" in err) == (ExitCode.UNREACHABLE, True, False)
 
 
 def removed(store: RemoteStore, url: str) -> None:

@@ -92,7 +92,8 @@ def test_find_knows_what_is_not_there(name):
     [
         ("fox-Q8_0:latest", "fox-Q8_0"), ("fox-GGUF:Q8_0", "fox-Q8_0"), ("FOX-gguf:q4_k_m", "fox-Q4_K_M"),
         ("bear-GGUF", "bear-Q8_0"), ("bear-GGUF:latest", "bear-Q8_0"), ("fox-GGUF", None), ("fox-GGUF:Q5_K_M", None),
-        ("acme", None), ("fox:7b", None),
+        ("acme", None), ("fox:7b", None), ("hf.co/ACME/fox-GGUF:Q8_0", "fox-Q8_0"), ("acme/bear-GGUF", "bear-Q8_0"),
+        ("other/fox-GGUF:Q8_0", None),
     ],
 )  # fmt: skip
 def test_find_takes_tags_as_ollamas_names_have(copy, tmp_path, name, found):
@@ -100,6 +101,17 @@ def test_find_takes_tags_as_ollamas_names_have(copy, tmp_path, name, found):
         copy(f"acme/{file}.gguf")
     entry = Catalog([tmp_path], starter=None).find(name)
     assert (entry.name if entry is not None else None) == found
+
+
+def test_one_repository_of_two_makers_is_told_apart(copy, tmp_path):
+    paths = [copy(f"{maker}/fox-GGUF/fox-Q8_0.gguf") for maker in ("acme", "other")]
+    catalog = Catalog([tmp_path], starter=None)
+    assert catalog.find("fox-GGUF:Q8_0") is None, "it could be either"
+    assert [catalog.find(f"{maker}/fox-GGUF:Q8_0").path for maker in ("acme", "other")] == paths
+    assert [entry.path for entry in catalog.entries()] == [catalog.find(entry.name).path for entry in catalog.entries()]
+    assert catalog.find("nobody", "other/fox-GGUF:Q8_0").path == paths[1]
+    assert catalog.find(str(paths[0])).path == paths[0]
+    assert catalog.find(str(paths[0]), takes_paths=False) is None
 
 
 def test_find_takes_a_path_outside_the_folders_and_a_title_that_one_model_has(copy, tmp_path):

@@ -7959,6 +7959,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <translation>Das Laden des Modells wurde abgebrochen.</translation>
     </message>
     <message>
+      <location filename="../../app/server/calls/model_host.py" />
+      <source>A request tries it again in {seconds} s.</source>
+      <translation>In {seconds} s versucht es eine Anfrage erneut.</translation>
+    </message>
+    <message>
       <location filename="../../app/server/calls/model_pool.py" />
       <source>The model {name} cannot be used: {problem}</source>
       <translation>Das Modell {name} kann nicht verwendet werden: {problem}</translation>
@@ -8110,6 +8115,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/chat.py" />
+      <source>The remote {name} answers in another form than OpenAI's.</source>
+      <translation>Der entfernte Server {name} antwortet in einer anderen Form als der von OpenAI.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/chat.py" />
       <source>The remote {name} says: {words}</source>
       <translation>Der entfernte Server {name} sagt: „{words}“</translation>
     </message>
@@ -8122,6 +8132,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../app/server/remotes/exchange.py" />
       <source>The remote {name} answers with {kind} instead of JSON: is its address right? It usually ends with /v1.</source>
       <translation>Der entfernte Server {name} antwortet mit {kind} statt JSON: Stimmt die Adresse? Sie endet meist auf /v1.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>The remote {name} answers with a body that is no JSON.</source>
+      <translation>Der entfernte Server {name} antwortet mit etwas, das kein JSON ist.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
@@ -8200,6 +8215,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/upstream.py" />
+      <source>The remote {name} is this server itself: it has no further models.</source>
+      <translation>Der entfernte Server {name} ist dieser Server selbst: Er hat keine weiteren Modelle.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/upstream.py" />
       <source>The remote {name} {what}: {words}</source>
       <translation>Der entfernte Server {name} {what}: {words}</translation>
     </message>
@@ -8207,6 +8227,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../app/server/remotes/upstream.py" />
       <source>The remote {name} answers {status_code} at {url}: is its address right?</source>
       <translation>Der entfernte Server {name} antwortet {status_code} unter {url}: Stimmt die Adresse?</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/upstream.py" />
+      <source>The remote {name} was not asked: {variable} holds no API key, which is one word of printable ASCII.</source>
+      <translation>Der entfernte Server {name} wurde nicht gefragt: {variable} enthält keinen API-Schlüssel; einer ist ein Wort aus druckbaren ASCII-Zeichen.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/upstream.py" />

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from app.settings.server_settings import DEFAULT_MODELS
 from core.values.addresses import origins_of
 from core.values.engine_options import KvType, Pooling, Speculation
 from core.values.errors import BadOption
-from core.values.request import ReasoningFormat
+from core.values.request import MAX_LORA_SCALE, ReasoningFormat
 
 _PANEL = "As llama-server has them"
 
@@ -392,8 +391,8 @@ def _adapter(given: str) -> tuple[str, float]:
         number = float(scale)
     except ValueError:
         path, number = given, 1.0
-    if not math.isfinite(number):
-        raise BadOption(f"--lora {given}: the scale must be a number, as 0.5.")
+    if not abs(number) <= MAX_LORA_SCALE:
+        raise BadOption(f"--lora {given}: the scale must be a number up to {MAX_LORA_SCALE:,.0f}, as 0.5.")
     if not os.path.isfile(path):
         raise BadOption(f"--lora names {path}, which is no file.")
     return str(Path(path).absolute()), number

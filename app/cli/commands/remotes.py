@@ -59,6 +59,9 @@ def _add(
     if remote.has_key and remote.url.startswith("http:"):
         say("Its address begins with http: the key and all texts go there unencrypted.")
     say(known.problem or _models_sentence(remote, known))
+    listed = {one["id"] for one in known.listed}
+    if known.problem is None and (missing := [name for name in remote.models if name not in listed]):
+        say(f"It does not list {', '.join(missing)}.")
 
 
 def _list(as_json: _Json = False) -> None:

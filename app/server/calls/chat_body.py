@@ -265,7 +265,7 @@ class ChatCompletionBody(GenerationBody):
     reasoning_format: Annotated[ReasoningFormat | None, BeforeValidator(_ours_for_groqs)] = None
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool | None = None
-    continue_final_message: bool | None = None
+    continue_final_message: bool | Literal["content", "reasoning_content"] | None = None
 
     @classmethod
     def known(cls, sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -354,24 +354,30 @@ class ChatCompletionBody(GenerationBody):
         return ToolBinding(calls, must_call, at_most_one, answer)
 
     @property
-    def continues(self) -> bool:
-        """True where the reply goes on with the last message, which is the assistant's. Raises BadRequest.
+    def continues(self) -> Literal["content", "reasoning_content"] | None:
+        """What of the last message, which is the assistant's, the reply goes on with. Raises BadRequest.
 
-        As in vLLM, but that a last message of the assistant's is gone on with unless a new turn is asked for.
+        As in vLLM, but that a last message of the assistant's is gone on with unless a new turn is asked for. Thoughts
+        without content go on as thoughts, as at llama-server.
         """
-        can = self.messages[-1].role == "assistant" and not self.messages[-1].tool_calls
-        if self.continue_final_message is None:
-            return can and not self.add_generation_prompt
-        if self.continue_final_message and self.add_generation_prompt:
+        last, wish = self.messages[-1], self.continue_final_message
+        can = last.role == "assistant" and not last.tool_calls
+        if wish is False or (wish is None and (not can or self.add_generation_prompt)):
+            return None
+        if wish and self.add_generation_prompt:
             raise BadRequest(
                 "continue_final_message goes on with the last message and add_generation_prompt begins a new one: "
                 "send one of them.",
                 param="continue_final_message",
             )
-        if self.continue_final_message and not can:
+        if not can:
             message = "continue_final_message needs a last message of the role assistant, without tool_calls."
             raise BadRequest(message, param="continue_final_message")
-        return self.continue_final_message
+        is_thought = bool(last.reasoning_content and last.reasoning_content.strip()) and not last.n_chars
+        if wish == "reasoning_content" and not is_thought:
+            message = "continue_final_message reasoning_content needs a last message with thoughts and without content."
+            raise BadRequest(message, param="continue_final_message")
+        return "reasoning_content" if is_thought and wish != "content" else "content"
 
     def check_deep(self) -> None:
         """Raise BadRequest for what a deep reply cannot honour."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -31,7 +32,7 @@ from core.values.errors import BadOption, BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase, EngineState, Failure, FailureKind, LoadedModel
 from core.values.model_settings import ModelSettings
 from models.facts.projector import projector_beside
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, joined
 
 if TYPE_CHECKING:
     from app.server.calls.schemas import LoraScale  # pydantic takes its time
@@ -458,9 +459,14 @@ class ModelHost:
             if self.state.phase is EnginePhase.EMPTY:
                 raise EngineUnavailable(Sentence("The load of the model was cancelled."))
             if self.state.phase is EnginePhase.FAILED:
-                # A model that does not fit now hardly fits in a second: a client shall not try it again by itself.
-                retry_after = self.seconds_to_retry if self.state.n_deaths else None
-                raise EngineUnavailable(self.state.problem or Sentence("The model could not be loaded."), retry_after)
+                # A model that does not fit now hardly fits in a second: a client shall not try it again by itself. But
+                # its user may have mended what was wrong.
+                problem = self.state.problem or Sentence("The model could not be loaded.")
+                left = self.seconds_to_retry
+                if left and not self.state.n_deaths:
+                    again = Sentence("A request tries it again in {seconds} s.", seconds=math.ceil(left))
+                    raise EngineUnavailable(joined((problem, again)))
+                raise EngineUnavailable(problem, left if self.state.n_deaths else None)
             if self.is_closing:
                 raise leaving()
             await self._changed.wait()

@@ -127,14 +127,16 @@ class ModelPool:
 
     def find(self, name: str) -> ModelEntry:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
-        # A request may name models, not files: only the last part of a path counts. Clients put a provider before it.
-        plain = name.replace("\\", "/").rpartition("/")[2]
-        while plain.lower().endswith(".gguf"):
-            plain = plain[: -len(".gguf")]
-        plain = self.aliases.get(plain, plain)
-        entry = next((host.entry for host in self.hosts if host.entry is not None and host.name == plain), None)
+        # A request may name models, not files. Clients put a provider before the name, so its last part counts too, but
+        # two models of one name are told apart by what stands before it.
+        whole = name.replace("\\", "/")
+        while whole.lower().endswith(".gguf"):
+            whole = whole[: -len(".gguf")]
+        names = [self.aliases.get(one, one) for one in dict.fromkeys((whole, whole.rpartition("/")[2])) if one]
+        hosts = (host for one in names for host in self.hosts if host.name == one)
+        entry = next((host.entry for host in hosts if host.entry is not None), None)
         if entry is None:
-            entry = self._catalog.find(plain) if plain else None
+            entry = self._catalog.find(*names, takes_paths=False)
         if entry is None:
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:
@@ -191,10 +193,14 @@ class ModelPool:
             _remember(self._unknown, name, time.monotonic())
             return usual
 
-    async def request_load(self, name: str) -> ModelEntry:
-        """Choose a model, and load it once the calls that are in its way have ended; as ``ModelHost.request_load``."""
+    def look_again(self) -> None:
+        """Look names up again that were: there is a new model."""
         self._known.clear()
         self._unknown.clear()
+
+    async def request_load(self, name: str) -> ModelEntry:
+        """Choose a model, and load it once the calls that are in its way have ended; as ``ModelHost.request_load``."""
+        self.look_again()
         entry = await self._wanted(name)
         host = await self._host_for(entry)
         self._chosen = entry

@@ -24,7 +24,14 @@ from app.server.http.keys import cache_salt
 from app.server.replies.constraints import JsonSchema, ResponseFormat, grammar_of, loose, with_structured, written
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import MAX_STOP_STRINGS, MAX_TOP_LOGPROBS, Constraint, ReplySpeed, SamplingParams
+from core.values.request import (
+    MAX_LORA_SCALE,
+    MAX_STOP_STRINGS,
+    MAX_TOP_LOGPROBS,
+    Constraint,
+    ReplySpeed,
+    SamplingParams,
+)
 
 MAX_CHOICES = 128
 DEFAULT_COMPLETION_TOKENS = 16
@@ -191,7 +198,7 @@ class LoraScale(WholeNumbers):
     """How much a LoRA adapter counts, by its number at /lora-adapters."""
 
     id: int = Field(ge=0)
-    scale: float = Field(allow_inf_nan=False)
+    scale: float = Field(allow_inf_nan=False, ge=-MAX_LORA_SCALE, le=MAX_LORA_SCALE)
 
 
 def is_token_ids(value: Any) -> TypeGuard[list[int] | tuple[int, ...]]:

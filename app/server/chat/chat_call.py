@@ -20,6 +20,7 @@ from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
 from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.chat_template import TemplateRenderer, Turn
+from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import PromptImage, ReplySpeed, Request, ThinkingBudget
 
@@ -43,6 +44,7 @@ class ChatCall(Call[ChatCompletionBody]):
         self.renderer = renderer
         self._form = ReplyFormat()
         self._thinks = False
+        self._goes_on_thinking = False
         self._images: tuple[PromptImage, ...] = ()
 
     def check(self) -> None:
@@ -68,14 +70,21 @@ class ChatCall(Call[ChatCompletionBody]):
         if self.must_think and not self._form.has_thoughts:
             message = f"{self.host.name} does not support thinking: leave {self.must_think} out."
             raise refuse(400, message, param=self.must_think)
-        body = self.body
-        turn = Turn.CONTINUED if body.continues else Turn.NONE if body.add_generation_prompt is False else Turn.NEW
+        body, goes_on = self.body, self.body.continues
+        if goes_on == "reasoning_content" and self._form.thinking is None:
+            goes_on = "content"
+        turn = Turn(goes_on) if goes_on else Turn.NONE if body.add_generation_prompt is False else Turn.NEW
         sent = body.images
         files = await read_images(sent, model, allows_remote=self.pool.settings.allows_remote_images) if sent else ()
         marks = image_marks(len(files))
         prompt = await self.renderer.render(model, body.template_variables(marks), turn)
         prompt, self._images = placed(prompt, marks, files)
-        self._thinks = self._form.opens_thinking(prompt)
+        thoughts = body.messages[-1].reasoning_content or ""
+        self._goes_on_thinking = turn is Turn.THINKING and prompt.endswith(thoughts.lstrip())
+        if body.continue_final_message == "reasoning_content" and not self._goes_on_thinking:
+            message = "The chat template of this model shows no thoughts that could be continued."
+            raise BadRequest(message, param="continue_final_message")
+        self._thinks = self._goes_on_thinking or self._form.opens_thinking(prompt)
         return [prompt]
 
     def completed(self, request: Request) -> Request:
@@ -84,7 +93,7 @@ class ChatCall(Call[ChatCompletionBody]):
         It has the images at their places in the prompt.
         """
         form, binding, constraint = self._form, self.body.binding, request.constraint
-        thought = form.thought_after(str(request.prompt))
+        thought = form.thought_after(str(request.prompt), goes_on=self._goes_on_thinking)
         if binding is not None:
             constraint = tool_grammar(form, binding, thought)
         elif constraint is not None:
@@ -113,7 +122,11 @@ class ChatCall(Call[ChatCompletionBody]):
             tools = {tool.function.name: tool.function.parameters or {} for tool in body.tools or ()}
             told = (body.reasoning_format or self.pool.settings.reasoning_format) == "none"
             parser = ReplyParser(
-                self._form, tools if body.uses_tools else None, thinks=self._thinks, tells_thoughts=told
+                self._form,
+                tools if body.uses_tools else None,
+                thinks=self._thinks,
+                goes_on=self._goes_on_thinking,
+                tells_thoughts=told,
             )
         return Choice(parser, body.parallel_tool_calls is False, DraftedText() if body.drafted_spans else None)
 

@@ -1,4 +1,4 @@
-"""The base of all request bodies, and how the body of an answer is wanted."""
+"""The base of all request bodies, and the body of an answer: how it is wanted, and how many numbers are written."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pydantic import (
     WrapValidator,
     model_validator,
 )
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, to_json
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from app.server.http.errors import ApiError, from_validation, refuse, renamed
 from models.formatting.json_values import plain
@@ -144,3 +145,8 @@ def wants_facts(http: HTTPConnection) -> bool:
 def as_asked(http: HTTPConnection, value: Any) -> Any:
     """Return what is answered, its sentences with their facts for those who want them."""
     return plain(value) if wants_facts(http) else value
+
+
+def json_response(data: Any) -> Response:
+    """Return a response of many numbers, which ``json`` writes ten times as slowly; null for what JSON cannot say."""
+    return Response(to_json(data, inf_nan_mode="null"), media_type="application/json")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from app.environment.paths import models_folder
 from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.library.worker import LibraryStopped, LibraryTrouble, LibraryWorker
@@ -15,6 +16,7 @@ from models.catalog.catalog import ModelEntry
 from models.catalog.curated import curated
 from models.download.progress import AT_REST, DownloadPhase
 from models.files.errors import NothingToChoose
+from models.files.provenance import read_record
 from models.formatting.json_values import value_of
 from models.hub.repository import Repository
 
@@ -35,7 +37,10 @@ class Pull(NamedTuple):
 
 
 class PullState(NamedTuple):
-    """How far a download is, as the library lists it: ``problem`` is why it does not go on, "" where it does."""
+    """How far a download is, as the library lists it: ``problem`` is why it does not go on, "" where it does.
+
+    ``silence`` is how many seconds ago the last byte came, while bytes are waited for.
+    """
 
     pull: Pull
     number: int
@@ -46,6 +51,7 @@ class PullState(NamedTuple):
     eta: float | None
     problem: str
     files: tuple[str, ...]
+    silence: float
 
     @property
     def is_over(self) -> bool:
@@ -61,14 +67,16 @@ async def asked(library: LibraryWorker, request: str, **fields: Any) -> Any:
 
 async def meant(library: LibraryWorker, pool: ModelPool, name: str) -> Pull | None:
     """Return what a name stands for; None for a model that is here. Raises ApiError, also for what the Hub lacks."""
+    on_hub = _HUB_NAMES.fullmatch(name)
+    found = _REPOSITORY.fullmatch(on_hub[1].rstrip("/") if on_hub else name)
     try:
-        await asyncio.to_thread(pool.find, name.removesuffix(":latest"))
+        entry = await asyncio.to_thread(pool.find, name.removesuffix(":latest"))
     except ModelNotFound:
         pass
     else:
-        return None
-    on_hub = _HUB_NAMES.fullmatch(name)
-    found = _REPOSITORY.fullmatch(on_hub[1].rstrip("/") if on_hub else name)
+        is_named = entry.name.casefold() == name.rpartition("/")[2].casefold() and on_hub is None
+        if found is None or is_named or await asyncio.to_thread(_may_be_from, found[1], entry):
+            return None
     if found is None:
         plain = _plain(name.removesuffix(":latest"))
         model = next((model for model in curated().models if _plain(model.title) == plain), None)
@@ -87,16 +95,24 @@ async def meant(library: LibraryWorker, pool: ModelPool, name: str) -> Pull | No
             return Pull(repo_id, await _recommended(library, repo_id))
         await _check(library, repo_id, wanted)
     except LibraryTrouble as trouble:
-        trouble.param = "model"
+        trouble.param = "model" if trouble.answer.status < 500 else None
         raise
     return Pull(repo_id, wanted)
 
 
+def _may_be_from(repo_id: str, entry: ModelEntry) -> bool:
+    """Return whether a model is of a repository, or does not say of which: many makers have one of the same name."""
+    record = read_record(models_folder(), entry.path)
+    return record is None or record.repo_id.casefold() == repo_id.casefold()
+
+
 async def _recommended(library: LibraryWorker, repo_id: str) -> str:
     advice = await asked(library, "Recommend", repo_id=repo_id)
-    if advice["name"] is None:
+    if advice["name"] is None and advice["sentence"]:
         raise refuse(400, value_of(str, advice["sentence"]), param="model")
-    return str(advice["name"])
+    if advice["name"] is None:
+        await _check(library, repo_id, "")  # says what is there instead of models
+    return str(advice["name"] or "")
 
 
 async def _check(library: LibraryWorker, repo_id: str, wanted: str) -> None:
@@ -155,6 +171,7 @@ def pull_state(job: Mapping[str, Any]) -> PullState:
         progress["eta"],
         problem,
         tuple(job["done"]["files"]) if job["done"] else (),
+        progress["silence"] if phase is DownloadPhase.DOWNLOADING else 0.0,
     )
 
 

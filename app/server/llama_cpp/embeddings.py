@@ -14,17 +14,9 @@ from pydantic import Field, model_validator
 
 from app.server.calls.generation import answered, new_id
 from app.server.calls.schemas import Text
-from app.server.http.body import LenientBody
+from app.server.http.body import LenientBody, json_response
 from app.server.http.errors import renamed
-from app.server.openai.embeddings import (
-    MAX_INPUTS,
-    Vectors,
-    VectorsBody,
-    base64_of,
-    floats_of,
-    inputs_of,
-    json_response,
-)
+from app.server.openai.embeddings import MAX_INPUTS, Vectors, VectorsBody, base64_of, floats_of, inputs_of
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import EUCLIDEAN, Embedded, EmbedRequest

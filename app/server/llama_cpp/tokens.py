@@ -12,10 +12,9 @@ from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import answered, new_id
 from app.server.calls.schemas import Text
 from app.server.chat.chat_call import ChatCall
-from app.server.http.body import LenientBody, valid
+from app.server.http.body import LenientBody, json_response, valid
 from app.server.http.errors import refuse
 from app.server.http.sse import while_connected
-from app.server.openai.embeddings import json_response
 from core.values.request import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
 
 _OF_CHATS = ("model", "messages", "tools", "add_generation_prompt", "continue_final_message", "chat_template_kwargs")
@@ -38,7 +37,7 @@ class TokenizeBody(LenientBody):
     messages: list[Any] | None = None
     tools: list[Any] | None = None
     add_generation_prompt: bool | None = None
-    continue_final_message: bool | None = None
+    continue_final_message: bool | str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
 
     @model_validator(mode="before")

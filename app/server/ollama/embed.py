@@ -12,11 +12,12 @@ from fastapi.responses import Response
 from app.server.calls.generation import ask, new_id, text_of, tokens_of
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
+from app.server.http.body import json_response
 from app.server.http.errors import ApiError, renamed
 from app.server.http.sse import while_connected
 from app.server.ollama.bodies import EmbedBody, LegacyEmbedBody, RunBody
 from app.server.ollama.chat import nanoseconds, resting, shown_name
-from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of, json_response
+from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of
 from app.server.remotes.chat import Unanswered, object_of
 from app.server.remotes.exchange import BAD_GATEWAY, Remotes, model_at_remote
 from app.server.remotes.store import RemoteModel
@@ -100,8 +101,11 @@ async def _of_remote(remotes: Remotes, there: RemoteModel, texts: list[str], dim
     try:
         vectors = tuple((array("f", one["embedding"]).tobytes(),) for one in found["data"])
         n_tokens = int((found.get("usage") or {}).get("prompt_tokens") or 0)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise ApiError(BAD_GATEWAY, f"The remote {there.remote.name} answers with no vectors.") from None
+        if len(vectors) != len(texts):
+            raise ValueError(f"{len(vectors)} of {len(texts)}")
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        said = f"The remote {there.remote.name} does not answer with a vector of each text."
+        raise ApiError(BAD_GATEWAY, said) from None
     return Vectors(Embedded("", vectors, (n_tokens,)), there.name)
 
 

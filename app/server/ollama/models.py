@@ -274,6 +274,7 @@ def _number(value: Any) -> Any:
 Status = dict[str, Any]
 # How often the queue of downloads is asked, in seconds: often enough for a progress bar.
 _LOOK_SECONDS = 0.25
+_SILENCE = 10.0  # seconds without a byte after which that is told, and told again
 _GATHERING = {"status": "pulling manifest"}
 
 
@@ -341,14 +342,15 @@ async def _pulled(library: LibraryWorker, pool: ModelPool, name: str) -> AsyncGe
             if await meant(library, pool, name) is None:  # somebody cleared the list of what is done
                 yield {"status": "success"}
                 return
-            raise refuse(400, f"The download of {wanted.repo_id} was taken off the list.", param="model")
+            raise refuse(400, f"The download of {wanted.repo_id} was taken off the list.")
         if state.problem:
-            raise refuse(400, state.problem, param="model")
+            raise refuse(400, state.problem)
         status = _status(state)
         if status != told:
             told = status
             yield status
         if state.phase is DownloadPhase.DONE:
+            pool.look_again()
             yield {"status": "writing manifest"}
             yield {"status": "success"}
             return
@@ -360,6 +362,9 @@ def _status(state: PullState) -> Status:
         return _GATHERING
     if state.phase is DownloadPhase.VERIFYING:
         return {"status": "verifying sha256 digest"}
+    if state.silence >= _SILENCE:
+        silence = state.silence // _SILENCE * _SILENCE
+        return {"status": f"still trying: nothing has arrived for {silence:.0f} s"}
     digest, done = state.pull.digest, {"total": state.n_total, "completed": state.n_done}
     return {"status": f"pulling {digest[:12]}", "digest": f"sha256:{digest}", **done}
 

@@ -9,12 +9,11 @@ from typing import Any, Literal, NamedTuple
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 from pydantic import Field, field_validator, model_validator
-from pydantic_core import to_json
 
 from app.server.calls.generation import answered, new_id
 from app.server.calls.schemas import HINTS, PromptInput, is_token_ids
 from app.server.calls.speed import wanted_speed
-from app.server.http.body import WholeNumbers
+from app.server.http.body import WholeNumbers, json_response
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import Embedded, EmbedRequest, Lane, ReplySpeed
@@ -141,8 +140,3 @@ def floats_of(vector: bytes) -> list[float]:
 def base64_of(vector: bytes) -> str:
     """Return a vector as OpenAI's clients ask for it."""
     return base64.b64encode(vector).decode()
-
-
-def json_response(data: Any) -> Response:
-    """Return a response of many numbers, which ``json`` writes ten times as slowly."""
-    return Response(to_json(data), media_type="application/json")

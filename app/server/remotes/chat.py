@@ -146,10 +146,20 @@ async def _updates_of(
     reader = _ChunkReader()
     async with aclosing(_objects(remotes, request, path)) as objects:
         async for data in objects:
-            update = reader.read(data)
+            try:
+                update = reader.read(data)
+            except (AttributeError, TypeError, ValueError):
+                raise _not_openais(there) from None
             if update.pieces or update.logprobs:
                 yield update
+        if not reader.has_choice:
+            raise _not_openais(there)
         yield reader.end(request)
+
+
+def _not_openais(there: RemoteModel) -> ApiError:
+    said = Sentence("The remote {name} answers in another form than OpenAI's.", name=there.remote.name)
+    return ApiError(BAD_GATEWAY, said)
 
 
 async def object_of(remotes: Remotes, there: RemoteModel, path: str, body: Json) -> Json:
@@ -236,6 +246,7 @@ class _ChunkReader:
     """Makes pieces of the chunks of one choice, or of a whole answer."""
 
     def __init__(self) -> None:
+        self.has_choice = False  # in what came so far
         self._called: int | None = None  # the number of the call that has begun
         self._is_cut = False
         self._is_whole = False
@@ -246,6 +257,7 @@ class _ChunkReader:
         pieces: list[Piece] = []
         logprobs: list[TokenLogprob] = []
         for choice in _dicts(data.get("choices"))[:1]:
+            self.has_choice = True
             self._is_cut = self._is_cut or choice.get("finish_reason") == "length"
             self._is_whole = "message" in choice
             said = choice.get("delta") or choice.get("message") or {"content": choice.get("text")}

@@ -12,7 +12,7 @@ from starlette.requests import Request as HttpRequest
 from app.server.http.errors import SERVER, ApiError, ErrorAnswer, ModelNotFound
 from app.server.remotes.figures import RemoteFigures, RemoteRequest
 from app.server.remotes.listed import ListedModel, listed_models
-from app.server.remotes.store import Remote, RemoteModel, RemoteStore
+from app.server.remotes.store import LONGEST_MODEL, Remote, RemoteModel, RemoteStore
 from app.server.remotes.upstream import (
     RemoteUnreachable,
     Sent,
@@ -60,7 +60,9 @@ class Remotes:
         remote = known[first]
         if model.endswith(_LATEST) and model not in (remote.models or await self._listed(remote)):
             model = model.removesuffix(_LATEST)
-        if not model or (remote.models and model not in remote.models):
+        # A longer name could go round between servers that have each other as remotes.
+        is_too_long = len(model) > LONGEST_MODEL
+        if not model or is_too_long or (remote.models and model not in remote.models):
             raise ModelNotFound(str(name), [f"{first}/{one}" for one in remote.models])
         return RemoteModel(remote, model)
 
@@ -162,6 +164,8 @@ async def _forward(remote: Remote, response: httpx.Response, sink: Sink, request
                 request.see_line(line)
             await sink.begin(response)
             await sink.write(lines)
+        if not request.is_complete:  # a proxy between us may close a connection that broke as if all had come
+            raise unreachable(remote, EOFError())
         await sink.end(response)
         return None
     if kind not in ("application/json", "application/problem+json"):
@@ -171,7 +175,8 @@ async def _forward(remote: Remote, response: httpx.Response, sink: Sink, request
             kind=kind or Sentence("a body of no type"),
         )
     body = await read_all(response, _MAX_REPLY)
-    request.see_json(body)
+    if not request.see_json(body):
+        raise RemoteUnreachable("The remote {name} answers with a body that is no JSON.", name=remote.name)
     await sink.send_whole(response, body)
     return None
 

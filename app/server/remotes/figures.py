@@ -22,6 +22,8 @@ from core.values.request import Lane
 # The protocols' names for the numbers of tokens.
 _PROMPT = ("prompt_tokens", "input_tokens")
 _GENERATED = ("completion_tokens", "output_tokens")
+# The types of the last event of a stream, in the protocols that have types.
+_LAST = frozenset(["error", "message_stop", "response.completed", "response.failed", "response.incomplete"])
 _MOST_USED = 100  # names are the clients', who could make up any number
 
 
@@ -29,7 +31,8 @@ _MOST_USED = 100  # names are the clients', who could make up any number
 class RemoteRequest:
     """A request that a remote answers. Times are on ``time.monotonic``; tokens are chunks until the remote says more.
 
-    ``body`` is as it came, but for the fields that are ours. ``has_slot`` is True once the remote began its answer.
+    ``body`` is as it came, but for the fields that are ours. ``has_slot`` is True once the remote began its answer,
+    ``is_complete`` once a stream said that it is over.
     """
 
     to: RemoteModel
@@ -39,6 +42,7 @@ class RemoteRequest:
     made_by: str | None = field(default_factory=caller_id.get)
     since: float = field(default_factory=time.monotonic)
     has_slot: bool = False
+    is_complete: bool = False
     decoding_since: float | None = None
     last_token: float = 0.0
     n_prompt: int = 0
@@ -65,17 +69,20 @@ class RemoteRequest:
 
     def see_line(self, line: bytes) -> None:
         """Count one line of an event stream."""
-        if line.startswith(b"data:") and not line.startswith(b"data: [DONE]"):
-            self.see_json(line[5:], is_chunk=True)
+        if line.startswith(b"data:"):
+            text = line[5:].strip()
+            self.is_complete = self.is_complete or text == b"[DONE]"
+            self.see_json(text, is_chunk=True)
 
-    def see_json(self, text: bytes, *, is_chunk: bool = False) -> None:
-        """Count one chunk of a stream, or take the figures of a whole reply."""
+    def see_json(self, text: bytes, *, is_chunk: bool = False) -> bool:
+        """Count one chunk of a stream, or take the figures of a whole reply; False for what is no JSON."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
-            return
+            return False
         if not isinstance(data, dict):
-            return
+            return True
+        self.is_complete = self.is_complete or (is_chunk and _is_last(data))
         if is_chunk and _has_text(data):
             self.last_token = time.monotonic()
             self.decoding_since = self.decoding_since or self.last_token
@@ -83,6 +90,7 @@ class RemoteRequest:
         for one in (data, data.get("response"), data.get("message")):
             if isinstance(one, dict) and isinstance(one.get("usage"), dict):
                 self._take(one["usage"])
+        return True
 
     def _take(self, usage: dict[str, Any]) -> None:
         self.n_prompt = max(_first(usage, _PROMPT), self.n_prompt)
@@ -144,6 +152,13 @@ class RemoteFigures:
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> int:
     found = next((fields[name] for name in names if isinstance(fields.get(name), int)), 0)
     return max(int(found), 0)
+
+
+def _is_last(chunk: dict[str, Any]) -> bool:
+    """Return whether a chunk says why the reply has ended; llama-server's own ends with ``stop``."""
+    choices = chunk.get("choices")
+    ends = [one.get("finish_reason") for one in choices if isinstance(one, dict)] if isinstance(choices, list) else []
+    return any(ends) or bool(chunk.get("error")) or chunk.get("stop") is True or str(chunk.get("type")) in _LAST
 
 
 def _has_text(chunk: dict[str, Any]) -> bool:

@@ -18,7 +18,7 @@ _KNOWN = ("completion", "tools", "thinking", "vision", "embedding", "insert")
 @dataclass(frozen=True, slots=True)
 class ListedModel:
     """A remote's model. ``n_ctx`` and ``n_bytes`` are 0 where they are not told; ``answers`` is False while the remote
-    does not. ``created`` is in seconds since 1970.
+    does not. ``created`` is in seconds since 1970. ``through`` are the ids of servers of ours that it comes through.
     """
 
     remote: Remote
@@ -29,6 +29,7 @@ class ListedModel:
     created: int = 0
     quantisation: str = ""
     capabilities: tuple[str, ...] = ("completion", "tools")
+    through: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -42,6 +43,8 @@ class ListedModel:
             told |= {"context_length": self.n_ctx, "max_model_len": self.n_ctx}
         if self.n_bytes:
             told["size"] = self.n_bytes
+        if self.through:
+            told["through"] = list(self.through)
         return {
             "id": self.name,
             "object": "model",
@@ -72,6 +75,7 @@ def _listed(remote: Remote, one: dict[str, Any], *, answers: bool) -> ListedMode
         _number(one.get("created")),
         str(one.get("quantization") or ""),
         _capabilities(one),
+        tuple(one.get("through", ())),
     )
 
 

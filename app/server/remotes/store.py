@@ -25,7 +25,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 # An address without its protocol, and those that are of this machine or its network.
 _BARE = re.compile(r"[\w.-]+(:\d+)?(/.*)?", re.ASCII)
 _NEAR = re.compile(r"(localhost|127\.[\d.]+|10\.[\d.]+|192\.168\.[\d.]+|[\w-]+|[\w.-]+\.local)(:|/|$)", re.ASCII)
-_LONGEST_URL, _LONGEST_KEY, _LONGEST_MODEL, _MOST_MODELS = 2_000, 4_096, 300, 1_000
+_LONGEST_URL, _LONGEST_KEY, LONGEST_MODEL, _MOST_MODELS = 2_000, 4_096, 300, 1_000
 
 
 class BadRemote(BadRequest):
@@ -109,7 +109,7 @@ class RemoteStore:
             tuple(dict.fromkeys(models)),
             time.time(),
         )
-        if len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable() or " " in key:
+        if key and not is_key(key):
             raise BadRemote("That is no API key: it is one word of printable ASCII characters.", param="key")
         if remote.fallback is not None and "/" in remote.fallback:
             raise BadRemote(
@@ -118,9 +118,9 @@ class RemoteStore:
                 where=advice(f"`{PROGRAM} models list`", Sentence("the library")),
                 param="fallback",
             )
-        if len(remote.models) > _MOST_MODELS or any(not 0 < len(model) <= _LONGEST_MODEL for model in remote.models):
+        if len(remote.models) > _MOST_MODELS or any(not 0 < len(model) <= LONGEST_MODEL for model in remote.models):
             raise BadRemote(
-                f"At most {_MOST_MODELS:,} models of up to {_LONGEST_MODEL} characters can be listed.", param="models"
+                f"At most {_MOST_MODELS:,} models of up to {LONGEST_MODEL} characters can be listed.", param="models"
             )
         entry = {
             "url": remote.url,
@@ -176,6 +176,11 @@ def key_of(remote: Remote) -> str | None:
         return named or None
     found = (kept_secret(_SERVICE, name) for name in _entry_names(remote))
     return next((key for key in found if key is not None), None)
+
+
+def is_key(text: str) -> bool:
+    """Return whether a text can be sent as a key."""
+    return 0 < len(text) <= _LONGEST_KEY and text.isascii() and text.isprintable() and " " not in text
 
 
 def _forget_key(remote: Remote) -> None:

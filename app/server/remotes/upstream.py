@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import socket
 import time
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.environment.exit_codes import ExitCode
 from app.server.http.errors import ANTHROPIC
-from app.server.remotes.store import Remote, RemoteStore, key_of
+from app.server.remotes.store import Remote, RemoteStore, is_key, key_of
 from core.values.errors import SlipstreamError
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
@@ -31,6 +32,8 @@ _NOT_SENT = frozenset(
     b"content-length accept-encoding authorization x-api-key api-key cookie origin referer forwarded".split()
 )
 _NOT_SENT_BEGINNINGS = (b"sec-", b"x-forwarded-", b"x-real-ip", b"access-control-")
+# By this header, and by ``through`` of what is listed, servers that have each other as remotes know their own models.
+SERVER_ID = "x-slipstream-server"
 _KEPT = frozenset({"content-type", "retry-after", "x-should-retry", "x-request-id", "request-id"})
 _KEPT_BEGINNINGS = ("openai-", "anthropic-", "x-ratelimit-")
 
@@ -82,6 +85,7 @@ class Upstream:
 
     def __init__(self, store: RemoteStore) -> None:
         self.store = store
+        self.id = secrets.token_hex(8)
         self._client: httpx.AsyncClient | None = None
         self._making = asyncio.Lock()
         self._keys: dict[Remote, str] = {}
@@ -154,6 +158,10 @@ class Upstream:
                 body = await read_all(response, _MOST_LIST_BYTES)
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
             raise unreachable(remote, error) from error
+        if (server := response.headers.get(SERVER_ID)) == self.id:
+            raise RemoteUnreachable(
+                "The remote {name} is this server itself: it has no further models.", name=remote.name
+            )
         if response.status_code in (401, 403):
             raise RemoteUnreachable(
                 "The remote {name} {what}: {words}",
@@ -168,7 +176,11 @@ class Upstream:
                 status_code=response.status_code,
                 url=response.url,
             )
-        return _listed(remote, body)
+        found = _listed(remote, body)
+        for one in found:
+            further = one.get("through")
+            one["through"] = [str(id_) for id_ in (server, *(further if isinstance(further, list) else ())) if id_]
+        return [one for one in found if self.id not in one["through"]]
 
     async def _auth(self, remote: Remote, path: str) -> list[tuple[bytes, bytes]]:
         found = self._keys.get(remote)
@@ -179,6 +191,12 @@ class Upstream:
                 self._keys[remote] = found
         if found is None:
             return []
+        if not is_key(found):  # an error of the HTTP client would show it
+            raise RemoteUnreachable(
+                "The remote {name} was not asked: {variable} holds no API key, which is one word of printable ASCII.",
+                name=remote.name,
+                variable=remote.key_variable,
+            )
         named = [(b"x-api-key", found.encode())] if path.startswith(ANTHROPIC) else []
         return [(b"authorization", b"Bearer " + found.encode()), *named]
 
@@ -238,7 +256,7 @@ def unreachable(remote: Remote, error: Exception) -> RemoteUnreachable:
     why = system_reason(error)
     if isinstance(error, (TimeoutError, httpx.TimeoutException)):
         why = Sentence("it took too long")
-    elif isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError)):
+    elif isinstance(error, (EOFError, httpx.RemoteProtocolError, httpx.ReadError)):
         why = Sentence("it ended the connection before the answer was complete")
     return RemoteUnreachable(
         "The remote {name} ({url}) does not answer: {why}.", name=remote.name, url=remote.url, why=why

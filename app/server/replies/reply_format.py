@@ -156,13 +156,16 @@ class ReplyFormat:
             return False
         return prompt.rstrip().endswith(self.thinking.open.strip())
 
-    def thought_after(self, prompt: str) -> tuple[str, str] | None:
-        """Return the markers around what may be thought before the answer to a prompt, as in Constraint."""
+    def thought_after(self, prompt: str, *, goes_on: bool = False) -> tuple[str, str] | None:
+        """Return the markers around what may be thought before the answer to a prompt, as in Constraint.
+
+        ``goes_on``: the prompt ends inside thoughts that have begun.
+        """
         thinking = self.thinking
         if thinking is None or prompt.rstrip().endswith(thinking.close.strip()):
             return None
         end = thinking.close.strip() + thinking.then
-        if self.opens_thinking(prompt):
+        if goes_on or self.opens_thinking(prompt):
             return "", end
         return (thinking.open, end) if thinking.open else None
 

@@ -23,19 +23,25 @@ _SPECIAL = ("<|", "<｜")
 class ReplyParser:
     """Makes pieces of one reply.
 
-    ``tools`` None leaves calls in the text; ``thinks`` says that the reply begins in thoughts. With ``tells_thoughts``
-    they are part of the answer, between their markers.
+    ``tools`` None leaves calls in the text; ``thinks`` says that the reply begins in thoughts, and ``goes_on`` that an
+    earlier one began them. With ``tells_thoughts`` they are part of the answer, between their markers.
     """
 
     def __init__(
-        self, form: ReplyFormat, tools: Tools | None = None, *, thinks: bool = False, tells_thoughts: bool = False
+        self,
+        form: ReplyFormat,
+        tools: Tools | None = None,
+        *,
+        thinks: bool = False,
+        goes_on: bool = False,
+        tells_thoughts: bool = False,
     ) -> None:
         self._form, self._tools, self._thinks, self._tells_thoughts = form, tools, thinks, tells_thoughts
         self._source = TextSource()
         self._found: list[Piece] = []
         self._reader = CallReader(self._source, form.calls, tools, self._give_call)
         self._space = ""  # white space that may turn out to stand before a marker
-        self._is_fresh = True  # nothing was said since the beginning, the thoughts or the last call
+        self._is_fresh = not goes_on  # nothing was said since the beginning, the thoughts or the last call
         self._drops_space = False
         self._is_silent = True  # no header came yet
         self._is_in_header = False

@@ -37,13 +37,15 @@ class Turn(Enum):
     """What stands at the end of a prompt."""
 
     NEW = "new"  # the beginning of the assistant's turn
-    CONTINUED = "continued"  # the assistant's last message, which goes on
+    CONTINUED = "content"  # the assistant's last message, which goes on
+    THINKING = "reasoning_content"  # its thoughts, which go on, or its content where the template does not show them
     NONE = "none"  # the messages, and nothing behind them
 
 
-def _marked(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _marked(messages: Sequence[Mapping[str, Any]], turn: Turn) -> list[Mapping[str, Any]]:
     *before, last = messages
-    return [*before, {**last, "content": f"{last.get('content') or ''}{_END}"}]
+    ends = {Turn.THINKING, Turn.CONTINUED} if turn is Turn.THINKING else {turn}
+    return [*before, {**last, **{end.value: f"{last.get(end.value) or ''}{_END}" for end in ends}}]
 
 
 class Templated(Protocol):
@@ -108,8 +110,8 @@ class TemplateRenderer:
             )
         special: dict[str, Any] = {"bos_token": model.bos, "eos_token": model.eos}
         special["add_generation_prompt"] = turn is Turn.NEW
-        if turn is Turn.CONTINUED:
-            special["messages"] = _marked(variables["messages"])
+        if turn in (Turn.CONTINUED, Turn.THINKING):
+            special["messages"] = _marked(variables["messages"], turn)
         request = {
             "source": model.chat_template,
             "variables": {**self._defaults, **variables, **special},
@@ -124,7 +126,7 @@ class TemplateRenderer:
             message = Sentence("This model does not support tools: its template has no place for them.")
             raise BadRequest(message, param="tools")
         prompt: str = answer["text"].encode("utf-8", "replace").decode()
-        if turn is Turn.CONTINUED:
+        if turn in (Turn.CONTINUED, Turn.THINKING):
             prompt, mark, _ = prompt.partition(_END)
             if not mark:
                 message = Sentence(

@@ -244,6 +244,8 @@ def test_what_comes_from_the_cache_is_told_and_where_a_prompt_parts_from_an_earl
 USER = [{"role": "user", "content": "Hi"}]
 SAID = {"role": "assistant", "content": "Once upon a time"}
 IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
+THOUGHT = {"role": "assistant", "content": "", "reasoning_content": "Hm"}
+GO_ON_THINKING = {"continue_final_message": "reasoning_content"}
 BOTH_ENDS = {"continue_final_message": True, "add_generation_prompt": True}
 
 
@@ -283,6 +285,9 @@ BOTH_ENDS = {"continue_final_message": True, "add_generation_prompt": True}
         ({"reasoning_budget": -2}, "reasoning_budget", "integer_below_min_value", ""),
         ({"continue_final_message": True}, "continue_final_message", "invalid_value", ""),
         ({"messages": [*USER, SAID], **BOTH_ENDS}, "continue_final_message", "invalid_value", ""),
+        ({"messages": [*USER, SAID], **GO_ON_THINKING}, "continue_final_message", "invalid_value", ""),
+        ({"messages": [*USER, THOUGHT], **GO_ON_THINKING}, "continue_final_message", "invalid_value", ""),
+        ({"messages": [*USER, SAID], "continue_final_message": "x"}, "continue_final_message", "invalid_value", ""),
         ({"messages": [{"role": "user", "content": "\ud800"}]}, "messages[0].content", "invalid_value", ""),
     ],
 )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from app.server.http.errors import ModelNotFound
+from app.server.ollama.bodies import PullBody
+from app.server.ollama.models import pull
 from models.catalog.catalog import STARTER_FOLDER
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.quantised import split_ember
@@ -53,6 +58,7 @@ def downloading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
             patch.setenv(name, str(folder / name))
         ember = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
         hub.add("acme/fox-GGUF", {"fox-Q8_0.gguf": ember})
+        hub.add("acme/words", {"README.md": b"None here."})
         hub.add("acme/parts-GGUF", {path.name: path.read_bytes() for path in split_ember(folder)})
         hub.add("acme/slow-GGUF", {"slow-Q8_0.gguf": ember})
         hub.add("acme/medium-GGUF", {"medium-Q8_0.gguf": ember})
@@ -134,6 +140,57 @@ def test_a_pull_that_is_done_is_a_success_though_somebody_clears_the_list(downlo
     clearing.join()
     assert (pulled.status_code, pulled.json()) == (200, {"status": "success"})
     assert downloading.http.delete("/models", params={"model": "fox-Q8_0"}).json() == {"success": True}
+
+
+def test_a_pulled_model_answers_at_once_though_it_was_asked_for_before(downloading):
+    server, name = downloading, f"hf.co/{FOX}"
+    asked = {"model": name, "messages": [{"role": "user", "content": "Hi"}], "options": {"num_predict": 1}}
+    asked["stream"] = False
+    assert server.http.post("/slipstream/load", json={"model": MODEL}).status_code == 202
+    assert server.http.post("/api/chat", json=asked).json()["model"] == f"{MODEL}:latest", "any name is answered"
+    assert server.http.post("/api/pull", json={"model": name, "stream": False}).json() == {"status": "success"}
+    assert server.http.post("/api/chat", json=asked).json()["model"] == "fox-Q8_0:latest"
+    assert server.http.delete("/models", params={"model": "fox-Q8_0"}).json() == {"success": True}
+
+
+@pytest.mark.parametrize("tag", ["", ":Q8_0"])
+def test_a_repository_without_models_is_said_to_have_none(downloading, tag):
+    refused = downloading.http.post("/api/pull", json={"model": f"hf.co/acme/words{tag}"})
+    assert (refused.status_code, "acme/words has no GGUF files" in refused.json()["error"]) == (404, True)
+
+
+def test_a_pull_to_which_nothing_comes_says_so():
+    def job(phase: str, n_done: int, silence: float) -> dict:
+        progress = {"phase": phase, "n_done": n_done, "n_total": 9, "bytes_per_second": 0.0, "eta": None}
+        listed = {"number": 1, "repo_id": "acme/fox", "wanted": "Q8_0", "trouble": None, "done": None}
+        return listed | {"progress": progress | {"silence": silence}}
+
+    jobs = iter([job("downloading", 3, 0.1), job("downloading", 3, 29.0), job("done", 9, 0.0)])
+
+    async def ask(request: str, fields: dict):
+        answers = {"Recommend": {"name": "Q8_0"}, "StartDownload": None}
+        yield answers[request] if request in answers else [next(jobs)]
+
+    def find(name: str):
+        raise ModelNotFound(name, ())
+
+    async def find_remote(name: str) -> None:
+        return None
+
+    pool = SimpleNamespace(find=find, look_again=lambda: None)
+    state = SimpleNamespace(library=SimpleNamespace(ask=ask), pool=pool, remotes=SimpleNamespace(find=find_remote))
+    told: list[dict] = []
+
+    async def send(message: dict) -> None:
+        told.extend(map(json.loads, message.get("body", b"").splitlines()))
+
+    async def play() -> None:
+        answer = await pull(PullBody(model="hf.co/acme/fox"), SimpleNamespace(app=SimpleNamespace(state=state)))
+        await answer({"type": "http", "path": "/api/pull"}, asyncio.Event().wait, send)
+
+    asyncio.run(play())
+    assert told[1] == {"status": "still trying: nothing has arrived for 20 s"}
+    assert told[-1] == {"status": "success"}
 
 
 def test_a_pull_is_followed_though_the_library_dies(downloading):

@@ -54,8 +54,10 @@ def test_scales_of_a_request_and_of_all_requests_do_the_same(adapted, server):
     [
         ("/completion", {**STORY, "lora": [{"id": 2, "scale": 1.0}]}),
         ("/completion", {**STORY, "lora": [{"id": -1, "scale": 1.0}]}),
+        ("/completion", {**STORY, "lora": [{"id": 0, "scale": 1e38}]}),
         ("/completion", {**STORY, "lora": 1}),
         ("/lora-adapters", [{"id": 9, "scale": 1.0}]),
+        ("/lora-adapters", [{"id": 0, "scale": -1e300}]),
         ("/lora-adapters", [{"id": 0}]),
         ("/lora-adapters", {"id": 0}),
     ],
@@ -72,7 +74,7 @@ def test_a_server_without_adapters_has_none(server):
     assert story(server, lora=[])
 
 
-@pytest.mark.parametrize("given", ["missing.gguf", "missing.gguf:0.5", "x:nan"])
+@pytest.mark.parametrize("given", ["missing.gguf", "missing.gguf:0.5", "x:nan", "x:1e300"])
 def test_a_file_that_is_not_there_is_named(given):
     from app.cli.commands.llama_server_options import LlamaServerChoice
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import threading
 import time
 from dataclasses import replace
@@ -39,8 +40,8 @@ class Shelf:
     def entries(self):
         return tuple(self.models)
 
-    def find(self, name: str):
-        return next((entry for entry in self.models if name in (entry.name, entry.name.upper())), None)
+    def find(self, *names: str, takes_paths: bool):
+        return next((entry for entry in self.models if {entry.name, entry.name.upper()} & {*names}), None)
 
 
 class Stage:
@@ -232,6 +233,7 @@ async def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_may_b
     told = await refusal(stage)
     assert "900 GB" in told.message
     assert told.retry_after is None, "a client need not try it by itself"
+    assert re.fullmatch(r"It needs 900 GB\. A request tries it again in 3[\d]{3} s\.", told.message), told.message
     assert stage.engine.loads == ["a.gguf"]
     stage.say(EnginePhase.FAILED, problem="It needs 900 GB.")
     await stage.settle()

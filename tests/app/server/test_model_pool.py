@@ -12,6 +12,7 @@ import pytest
 
 from app.server.calls import model_pool
 from app.server.http.errors import ModelNotFound
+from app.settings.server_settings import ServerSettings
 from core.values.errors import BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase
 from models.catalog.catalog import STARTER, Catalog, ModelEntry
@@ -43,6 +44,19 @@ async def answered(stage: Stage, name: str, log: list[str], *, loads: tuple[int,
         ready(stage, *loads)
     release.set()
     await call
+
+
+def test_models_of_one_name_are_found_by_what_tells_them_apart(tmp_path: Path) -> None:
+    for maker in ("acme", "other"):
+        (tmp_path / maker / "fox-GGUF").mkdir(parents=True)
+        shutil.copyfile(STARTER, tmp_path / maker / "fox-GGUF" / "fox-Q8_0.gguf")
+    pool = Stage(ServerSettings(), shelf=Catalog([tmp_path], starter=None)).pool
+    found = {name: pool.find(name).path.parents[1].name for name in pool.names()}
+    assert found == {"fox-Q8_0": "acme", "fox-GGUF/fox-Q8_0": "other"}
+    for name, maker in (("hf.co/other/fox-GGUF:Q8_0", "other"), ("openai/fox-Q8_0.gguf", "acme")):
+        assert pool.find(name).path.parents[1].name == maker
+    with pytest.raises(ModelNotFound):
+        pool.find(str(STARTER))
 
 
 @beside_others()

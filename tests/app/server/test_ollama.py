@@ -9,7 +9,7 @@ import httpx
 import ollama
 import pytest
 
-from models.catalog.catalog import STARTER_FOLDER
+from models.catalog.catalog import STARTER, STARTER_FOLDER
 from tests.app.server.conftest import MODEL, WEATHER, RunningServer
 from tools.stand_ins.hub_server import HubServer
 
@@ -288,6 +288,7 @@ def test_a_pulled_model_answers_by_its_name_on_the_hub(hub_server: HubServer, tm
         monkeypatch.setenv(name, str(tmp_path / name))
     ember = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
     hub_server.add("acme/fox-GGUF", {"fox-Q8_0.gguf": ember})
+    hub_server.add("other/fox-GGUF", {"fox-Q8_0.gguf": STARTER.read_bytes()})
     name = "hf.co/acme/fox-GGUF:Q8_0"
     with RunningServer("--no-draft", "--no-calibration") as server, client_of(server) as client:
         *steps, last = client.pull(name, stream=True)
@@ -295,6 +296,11 @@ def test_a_pulled_model_answers_by_its_name_on_the_hub(hub_server: HubServer, tm
         (told,) = {(step.digest, step.total) for step in steps if step.total}
         assert told[1] == len(ember)
         assert client.pull(name).status == "success", "it is there"
+        other = "hf.co/other/fox-GGUF:Q8_0"  # another maker's of the same name
+        assert client.pull(other).status == "success"
+        assert client.show(other).details.quantization_level == "Q8_0"
+        assert client.chat(other, STORY, options=GREEDY).model == "fox-GGUF/fox-Q8_0:latest"
+        assert client.delete(other).status == "success"
         assert {model.model for model in client.list().models} >= {"fox-Q8_0:latest"}
         assert client.chat(name, STORY, options=GREEDY).model == "fox-Q8_0:latest"
         with pytest.raises(ollama.ResponseError, match="no repository"):

@@ -23,6 +23,7 @@ from tests.support.waiting import until
 
 MESSAGES = [{"role": "user", "content": "Tell me a story about a fox."}]
 CHAT = {"messages": MESSAGES, "max_tokens": 12, "temperature": 0, "seed": 1}
+BROKEN = b'data: {"choices": [{"index": 0, "delta": {"content": "a"}}]}\n\n'
 TOOL = {
     "type": "function",
     "function": {
@@ -393,18 +394,53 @@ def test_a_remotes_failure_has_ollamas_form(front, scripted, path, reply, status
     assert words in answer.json()["error"]
 
 
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"7"])
+ONE_VECTOR = b'{"data": [{"embedding": [1.0]}], "usage": %s}'
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"7", ONE_VECTOR % b"{}", ONE_VECTOR % b"[7]"])
 def test_a_remote_that_gives_no_vectors_is_named(front, scripted, body):
     scripted.reply = json_reply("200 OK", body)
+    answer = front.http.post("/api/embed", json={"model": "odd/m", "input": ["Hi", "Ho"]})
+    problem = "The remote odd does not answer with a vector of each text."
+    assert (answer.status_code, answer.json()) == (502, {"error": problem})
+
+
+def test_a_vector_of_what_json_cannot_say_is_json_all_the_same(front, scripted):
+    scripted.reply = json_reply("200 OK", b'{"data": [{"embedding": [1e999, 2]}]}')
     answer = front.http.post("/api/embed", json={"model": "odd/m", "input": "Hi"})
-    assert (answer.status_code, answer.json()) == (502, {"error": "The remote odd answers with no vectors."})
+    assert json.loads(answer.content, parse_constant=pytest.fail)["embeddings"] == [[None, 2.0]]
 
 
 @pytest.mark.parametrize(
-    "rest", [b"", b'data: {"half', b'data: {"error": {"message": "odd broke"}}\n\n'], ids=["dies", "half", "says so"]
+    "reply",
+    [
+        json_reply("200 OK", b'{"choices": [{"message": "text"}]}'),
+        json_reply("200 OK", b'{"choices": [{"message": {"tool_calls": [{"function": "f"}]}}]}'),
+        json_reply("200 OK", b"{}"),
+        HEAD + chunk(b"data: hello\n\ndata: [DONE]\n\n") + chunk(b""),
+    ],
+    ids=["text", "call", "nothing", "no JSON"],
 )
-def test_a_remote_that_fails_in_ollamas_stream_is_one_error_at_its_end(front, scripted, rest):
-    scripted.reply = HEAD + chunk(BROKEN + rest)
+@pytest.mark.parametrize("path", ["/api/chat", "/api/v1/chat"])
+def test_a_remote_that_answers_in_a_form_of_its_own_is_named(front, scripted, path, reply):
+    scripted.reply = reply
+    body = {"model": "odd/m", "messages": MESSAGES, "stream": False}
+    answer = front.http.post(path, json=body if path == "/api/chat" else {"model": "odd/m", "input": "Hi"})
+    assert (answer.status_code, "odd answers in another form" in answer.text) == (502, True)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        HEAD + chunk(BROKEN),
+        HEAD + chunk(BROKEN + b'data: {"half'),
+        HEAD + chunk(BROKEN + b'data: {"error": {"message": "odd broke"}}\n\n'),
+        HEAD + chunk(BROKEN) + chunk(b""),
+    ],
+    ids=["dies", "half", "says so", "ends too early"],
+)
+def test_a_remote_that_fails_in_ollamas_stream_is_one_error_at_its_end(front, scripted, reply):
+    scripted.reply = reply
     with front.http.stream("POST", "/api/chat", json={"model": "odd/m", "messages": MESSAGES}) as stream:
         lines = [json.loads(line) for line in stream.iter_lines()]
     assert ["error" in line for line in lines] == [False, True]
@@ -474,7 +510,6 @@ def test_a_remote_that_was_given_no_key_is_said_to_want_one(front, scripted):
     assert "The remote open wants a key (401: no key). Add it again with the right one" in error["message"]
 
 
-BROKEN = b'data: {"choices": [{"index": 0, "delta": {"content": "a"}}]}\n\n'
 OVERLOADED = b'{"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}'
 
 
@@ -490,6 +525,8 @@ OVERLOADED = b'{"type": "error", "error": {"type": "overloaded_error", "message"
         (b"", 502, "odd"),
         (HEAD.replace(b"200", b"503"), 502, "odd"),
         (b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{", 502, "odd"),
+        (json_reply("200 OK", b""), 502, "no JSON"),
+        (json_reply("200 OK", b'{"choices": ['), 502, "no JSON"),
     ],
 )
 @pytest.mark.parametrize("streams", [False, True])
@@ -539,9 +576,22 @@ def test_errors_have_the_form_of_the_path(front, scripted):
     assert (made["type"], made["error"]["message"]) == ("error", "The remote odd answers 500: oops")
 
 
-@pytest.mark.parametrize("rest", [b'data: {"half', BROKEN[:-1], b""])
-def test_a_remote_that_dies_in_a_stream_is_one_error_and_one_end(front, scripted, rest):
-    scripted.reply = HEAD + chunk(BROKEN + rest)
+CLOSED_BY_ITS_END = HEAD.replace(b"transfer-encoding: chunked\r\n", b"")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        HEAD + chunk(BROKEN + b'data: {"half'),
+        HEAD + chunk(BROKEN + BROKEN[:-1]),
+        HEAD + chunk(BROKEN),
+        HEAD + chunk(BROKEN) + chunk(b""),
+        CLOSED_BY_ITS_END + BROKEN,
+    ],
+    ids=["half an event", "no empty line", "no end", "an end too early", "no length"],
+)
+def test_a_remote_that_dies_in_a_stream_is_one_error_and_one_end(front, scripted, reply):
+    scripted.reply = reply
     got = events(front, "/v1/chat/completions", CHAT | {"model": "odd/m"})
     parsed = [json.loads(event.removeprefix("data: ")) for event in got]
     assert ["error" in one for one in parsed] == [False] * (len(parsed) - 1) + [True]
@@ -557,7 +607,13 @@ def test_a_client_that_leaves_before_the_first_byte_is_noticed(front, scripted):
 
 @pytest.mark.parametrize(
     ("reply", "streams"),
-    [(b"", False), (json_reply("503 No", b"{}"), False), (json_reply("429 No", b"{}"), True), (HEAD, True)],
+    [
+        (b"", False),
+        (json_reply("503 No", b"{}"), False),
+        (json_reply("429 No", b"{}"), True),
+        (HEAD, True),
+        (HEAD + chunk(b""), True),
+    ],
 )
 def test_a_model_of_this_machine_steps_in(front, scripted, reply, streams):
     add(front, "odd", scripted.url, fallback=MODEL)
@@ -566,6 +622,24 @@ def test_a_model_of_this_machine_steps_in(front, scripted, reply, streams):
     answer = front.http.post("/v1/chat/completions", json=body)
     assert (answer.status_code, answer.headers["x-slipstream-fallback"]) == (200, MODEL)
     assert MODEL in answer.text
+
+
+def test_servers_that_have_each_other_as_remotes_list_none_of_their_own_models(front, scripted):
+    itself = add(front, "itself", f"{front.url}/v1", key=front.process.api_key)
+    assert (itself["models"], "is this server itself" in itself["problem"]) == ([], True)
+    own = front.http.get("/v1/models").headers["x-slipstream-server"]
+    theirs = [{"id": "x"}, {"id": "back/y", "through": [own]}, {"id": "third/z", "through": ["third"]}]
+    body = json.dumps({"data": theirs}).encode()
+    scripted.reply = json_reply("200 OK", body, "x-slipstream-server: other")
+    assert front.http.post("/slipstream/remotes/odd/test", json={}).json()["models"] == ["odd/x", "odd/third/z"]
+    listed = front.http.get("/v1/models").json()["data"]
+    assert {one["id"]: one["through"] for one in listed if one["id"].startswith(("odd/", "itself/"))} == {
+        "odd/x": ["other"],
+        "odd/third/z": ["other", "third"],
+    }
+    round_and_round = CHAT | {"model": "itself/" * 50 + MODEL}
+    assert front.http.post("/v1/chat/completions", json=round_and_round).status_code == 404
+    assert front.http.delete("/slipstream/remotes/itself").status_code == 200
 
 
 def test_two_remotes_may_have_the_same_models_and_a_remote_a_models_name(front, scripted):
@@ -707,7 +781,7 @@ def test_a_server_that_leaves_ends_remote_requests_with_a_sentence(unserved):
 @pytest.mark.parametrize(
     ("reply", "fallback", "last"),
     [
-        (HEAD + chunk(BROKEN) + chunk(b""), None, '"a"'),
+        (HEAD + chunk(BROKEN.replace(b"}}", b'}, "finish_reason": "stop"}')) + chunk(b""), None, '"a"'),
         (json_reply("200 OK", b'{\n"a": 1\n}'), None, 'data: { "a": 1 }'),
         (FAILING, None, "oops"),
         (FAILING, "good", "data: local"),

@@ -188,6 +188,32 @@ def test_a_required_call_comes_after_the_thoughts(thinker, stream):
     assert json.loads(call.function.arguments)["sides"] in (6, 20)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_thoughts_that_were_cut_go_on(thinker, stream):
+    def said(n_tokens: int, budget: int, begun: str = "", **fields) -> tuple[str, str]:
+        messages = [*USER, {"role": "assistant", "content": "", "reasoning_content": begun}] if begun else USER
+        body = {"messages": messages, "max_tokens": n_tokens, "temperature": 0, "reasoning_budget": budget, **fields}
+        if not stream:
+            message = thinker.http.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]
+            return message.get("reasoning_content") or "", message["content"]
+        chunks = thinker.client.chat.completions.create(
+            model=MODEL, messages=messages, max_tokens=n_tokens, temperature=0, stream=True, extra_body=body
+        )
+        deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+        thoughts = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
+        return thoughts, "".join(delta.content or "" for delta in deltas)
+
+    thoughts, answer = said(30, 12)
+    begun, nothing = said(5, 12)
+    assert nothing == ""
+    for wish in (None, True, "reasoning_content"):
+        rest, end = said(25, 12 - 5, begun, continue_final_message=wish)
+        assert (begun + rest, end) == (thoughts, answer)
+    assert said(9, 4, begun, continue_final_message="content")[0] == "", "they are over"
+    prompt = {"messages": [*USER, {"role": "assistant", "reasoning_content": " So"}]}
+    assert thinker.http.post("/apply-template", json=prompt).json()["prompt"].endswith(f"{OPEN} So")
+
+
 @pytest.mark.parametrize(("joined", "parted"), [("none", "deepseek"), ("raw", "parsed")], ids=["llama.cpp", "Groq"])
 def test_thoughts_stay_in_the_text_where_a_request_wants_that(thinker, joined, parted):
     def said(form: str):

@@ -40,12 +40,20 @@ def worker(home) -> Iterator[TestWorker]:
     made.close()
 
 
+@pytest.fixture
+def other(home) -> Iterator[TestWorker]:
+    """A second worker, which stays."""
+    made = TestWorker()
+    yield made
+    made.close()
+
+
 def test_a_model_on_a_worker_says_the_same_and_a_dead_worker_ends_requests_with_a_sentence(
-    server: RunningServer, worker: TestWorker, monkeypatch: pytest.MonkeyPatch
+    server: RunningServer, worker: TestWorker, other: TestWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, TOKEN)
-    with RunningServer(*START, worker.address) as remote:
-        assert remote.state["devices"] == [f"{worker.address}/CPU"]
+    with RunningServer(*START, worker.address, "--device", other.address) as remote:
+        assert remote.state["devices"] == [f"{worker.address}/CPU", f"{other.address}/CPU"]
         assert beginning_of_a_chat(remote) == beginning_of_a_chat(server)
 
         asked = {"model": MODEL, "prompt": "Once", "max_tokens": 900, "ignore_eos": True, "stream": True}
