@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
@@ -124,6 +125,17 @@ MADE_AT_ONCE = 2  # rows in one turn of the event loop
 ASKED_FROM = 100_000_000  # bytes: less is there again in some seconds
 
 
+def ask_to_cancel(parent: QWidget, name: str, download: Download, cancel: Callable[[], object], more: str = "") -> None:
+    """Ask first where much has arrived: what a slip of the mouse removes takes long to fetch again."""
+    n_done = download.progress.n_done
+    if n_done < ASKED_FROM:
+        cancel()
+        return
+    deleted = tr("The {n_done} that have arrived are deleted.", n_done=size_of(n_done))
+    question = tr("Remove {name}?", name=name)
+    ask_first(parent, question, " ".join(filter(None, (deleted, more))), tr("Remove"), cancel)
+
+
 class DownloadsView(QWidget):
     """Shows all downloads in their order; a row stays the same widget for as long as its download is there."""
 
@@ -143,7 +155,7 @@ class DownloadsView(QWidget):
         self.state = StatePane()
         self.stack = QStackedWidget()
         self.clear = TextButton(tr("Clear finished"))
-        self.clear.clicked.connect(lambda: link.ask(ask.ClearEnded()))
+        self.clear.clicked.connect(lambda: self._ask(ask.ClearEnded()))
         self._lay_out()
         link.downloads_changed.connect(self.show_downloads)
         self.copies.changed.connect(self._show_others)
@@ -215,15 +227,9 @@ class DownloadsView(QWidget):
         row.deleteLater()
 
     def _on_cancel(self, number: int) -> None:
-        """Ask first where much has arrived: what a slip of the mouse removes takes long to fetch again."""
         row = self.rows[number]
-        n_done = row.download.progress.n_done
-        if n_done < ASKED_FROM:
-            self._ask(ask.CancelDownload(number))
-            return
-        more = tr("The {n_done} that have arrived are deleted. Pause it to keep them.", n_done=size_of(n_done))
-        question = tr("Remove {name}?", name=row.title.text())
-        ask_first(self, question, more, tr("Remove"), lambda: self._ask(ask.CancelDownload(number)))
+        keep = "" if row.download.phase in RESUMABLE else tr("Pause it to keep them.")
+        ask_to_cancel(self, row.title.text(), row.download, lambda: self._ask(ask.CancelDownload(number)), keep)
 
     def _on_moved(self, number: int, by: int) -> None:
         at = next((at for at, one in enumerate(self._link.downloads) if one.number == number), None)

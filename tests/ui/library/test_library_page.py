@@ -138,7 +138,7 @@ def test_much_that_has_arrived_is_not_deleted_by_a_slip_of_the_mouse(page: Libra
     page.downloads.show_downloads((Download(1, REPO, "Q8_0", large),))
     page.downloads.rows[1].cancel.click()
     (box,) = page.window().findChildren(QMessageBox)
-    assert "4.2 GB" in box.informativeText()
+    assert box.informativeText() == "The 4.2 GB that have arrived are deleted."
     box.reject()
     window = page.window()
     before = page.tabs[DOWNLOADS].minimumWidth()
@@ -146,6 +146,10 @@ def test_much_that_has_arrived_is_not_deleted_by_a_slip_of_the_mouse(page: Libra
     window.link.downloads_changed.emit(window.link.downloads)
     assert page.tabs[DOWNLOADS].text() == f"{DOWNLOADS}  1"
     assert page.tabs[DOWNLOADS].minimumWidth() > before, "it has room for their number"
+    page.downloads.rows[1].cancel.click()
+    box = next(box for box in window.findChildren(QMessageBox) if box.isVisible())
+    assert box.informativeText().endswith("are deleted. Pause it to keep them.")
+    box.reject()
 
 
 def test_a_failure_that_comes_late_is_not_shown_with_another_repository(
