@@ -237,7 +237,7 @@ def test_branches_thoughts_instructions_and_marks_come_along(exchange: Exchange,
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("a.json", b"", "neither JSON"), ("a.json", b"[1, 2", "neither JSON"),
+        ("a.json", b"", "neither whole JSON"), ("a.json", b"[1, 2", "neither whole JSON"),
         ("a.json", b'{"a": 1}', "not a file of chats"),
         ("a.json", b"[]", "not a file of chats"),
         ("a.chat", gpt4all()[:90], "ends too soon"),
@@ -454,7 +454,7 @@ def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindo
     (tmp_path / "broken.json").write_bytes(b"[1, 2")
     history.import_wanted.emit(tmp_path / "broken.json")
     calm = history.note.grab().toImage().pixelColor(12, 12)
-    qtbot.waitUntil(lambda: "neither JSON" in history.note.words.text())
+    qtbot.waitUntil(lambda: "neither whole JSON" in history.note.words.text())
     assert history.note.grab().toImage().pixelColor(12, 12) != calm, "it is seen that it failed"
     history.note.button.click()  # another file
     (dialog,) = window.findChildren(QFileDialog)

@@ -76,7 +76,9 @@ def _chats(name: str, data: bytes) -> Iterator[tuple[float, FoundChat]]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise UnknownFile(tr("{name} holds no chats: it is neither JSON nor a chat of GPT4All.", name=name)) from error
+        raise UnknownFile(
+            tr("{name} cannot be read: it is neither whole JSON nor a chat of GPT4All.", name=name)
+        ) from error
     entries = list(chats_in(found))
     for number, (reader, entry) in enumerate(entries, 1):
         try:
