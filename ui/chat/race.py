@@ -363,7 +363,7 @@ class RaceDialog(Dialog):
             return NO_DRAFTS
         # A model's drafts seem to have brought more, or to have cost more, than they can.
         most = faster.most_gain * (1 + SPREAD) if faster.racer.drafts else MOST_LOSS
-        return DISTURBED if faster.speed > slower.speed * most else ""
+        return "" if faster.speed <= slower.speed * most else COMPANY if has_company else DISTURBED
 
     def _how_shared(self) -> str:
         """Return what is said of a race at once: how long they shared the machine, as it was seen."""
@@ -502,9 +502,9 @@ class _Lane(QWidget):
         self.details.setText(self._details)
 
     def show_company(self) -> None:
-        """Say beside the figures whether others were answered for more of the time than measurements spread."""
+        """Say below the figure whether others were answered for more of the time than measurements spread."""
         words = tr("others were answered for {share:.0%} of the time", share=self.company)
-        self.details.setText(dotted(self._details, words if self.company > CLOSE else ""))
+        self.details.setText(dotted(words if self.company > CLOSE else "", self._details))
 
     def show_verdict(self, words: str) -> None:
         self.words.setText(words)

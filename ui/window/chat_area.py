@@ -22,6 +22,7 @@ from ui.chat.chat_page import ChatPage
 from ui.chat.chat_sessions import ChatSessions, OpenChat
 from ui.chat.exchange.exchange import Exchange
 from ui.chat.history.history_panel import HistoryPanel
+from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.prompts.prompt_library import PromptLibrary
 from ui.chat.prompts.prompt_menu import PromptMenu
@@ -47,6 +48,7 @@ from ui.settings.window_settings import TINT, WindowSettings
 from ui.theme.appearance import Appearance
 from ui.theme.layouts import fill
 from ui.widgets.banner import Banner
+from ui.widgets.dialogs import Dialog
 from ui.widgets.page_layout import announce
 from ui.widgets.toast import Toast
 from ui.window.chat_panes import ChatPanes
@@ -591,6 +593,9 @@ class ChatArea(QWidget):
         self._take_tint()
         if not self.isHidden():
             self.restyle()
+        for dialog in self.window().findChildren(Dialog):
+            for view in dialog.findChildren(MarkdownView):
+                view.set_style(self._tools.style)
 
     def restyle(self) -> None:
         """Write messages anew: they were out of sight when the looks changed."""

@@ -8,11 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtGui import QColor, QGuiApplication, QImage
 from PySide6.QtWidgets import QStyleOptionComboBox
 
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 from ui.chat.race import SAME_MODEL, RaceDialog, together, verdict
+from ui.theme.appearance import ThemeChoice
 from ui.window.main_window import MainWindow
 
 
@@ -119,7 +120,7 @@ def test_others_that_come_in_the_middle_are_told_and_void_only_what_they_may_hav
     qtbot.waitUntil(race.save.isEnabled)
     assert [lane.words.text() for lane in race.lanes] == ["", words]
     assert race.note.text().startswith("One after the other" if words else "Other replies were written meanwhile")
-    assert race.lanes[0].details.text().partition("no drafts")[2].strip(" ·") == details
+    assert race.lanes[0].details.text().partition("128 tokens")[0].strip(" ·") == details
     assert "others" not in race.lanes[1].details.text()
 
 
@@ -157,6 +158,18 @@ def test_a_model_that_does_not_answer_ends_the_race(qtbot, race: RaceDialog, ser
     race.order.setCurrentIndex(0)
     race.start.click()
     qtbot.waitUntil(lambda: "did not get to the end: It broke." in race.problem.text())
+
+
+def test_what_was_written_follows_the_looks(qtbot, race: RaceDialog, window: MainWindow) -> None:
+    race.start.click()
+    qtbot.waitUntil(race.save.isEnabled)
+
+    def colour() -> QColor:
+        return race.lanes[0].view.document().begin().begin().fragment().charFormat().foreground().color()
+
+    before = colour()
+    window.choose_theme(ThemeChoice.DARK)
+    assert colour().lightness() > before.lightness()
 
 
 def test_closing_stops_it(qtbot, race: RaceDialog, server: FakeServer) -> None:
