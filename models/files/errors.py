@@ -68,7 +68,8 @@ class DiskFull(DownloadError):
 
     def __init__(self, folder: Path, missing: int) -> None:
         super().__init__(
-            "The disk of {folder} is full, and {missing:size} are still to come. Free that much. {kept}",
+            "The disk of {folder} is full, and {missing:size} are still to come. Free more than that: some of it stays "
+            "free for other programs. {kept}",
             folder=folder,
             missing=missing,
             kept=_KEPT,

@@ -784,8 +784,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
-      <source>{name} holds no chats: it is neither JSON nor a chat of GPT4All.</source>
-      <translation>{name} enthält keine Chats: Es ist weder JSON noch ein Chat von GPT4All.</translation>
+      <source>{name} cannot be read: it is neither whole JSON nor a chat of GPT4All.</source>
+      <translation>{name} lässt sich nicht lesen: Es ist weder eine ganze JSON-Datei noch ein Chat von GPT4All.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
@@ -9365,8 +9365,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
-      <source>The disk of {folder} is full, and {missing:size} are still to come. Free that much. {kept}</source>
-      <translation>Die Platte von {folder} ist voll, und {missing:size} kommen noch. Schaffe so viel Platz. {kept}</translation>
+      <source>The disk of {folder} is full, and {missing:size} are still to come. Free more than that: some of it stays free for other programs. {kept}</source>
+      <translation>Die Platte von {folder} ist voll, und {missing:size} kommen noch. Schaffe mehr Platz als das: Etwas davon bleibt für andere Programme frei. {kept}</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
