@@ -3578,16 +3578,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
-      <source>Use</source>
-      <translation>Verwenden</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/downloads_view.py" />
-      <source>Load this model and chat with it</source>
-      <translation>Dieses Modell laden und damit chatten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/downloads_view.py" />
       <source>Progress of {title}</source>
       <translation>Fortschritt von {title}</translation>
     </message>
@@ -3625,6 +3615,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/library/downloads_view.py" />
       <source>Later</source>
       <translation>Später</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Use</source>
+      <translation>Verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Load this model and chat with it</source>
+      <translation>Dieses Modell laden und damit chatten</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />

@@ -116,6 +116,20 @@ def test_a_download_to_which_nothing_comes_says_so(page: LibraryPage) -> None:
     assert "left" not in page.downloads.rows[1].line.text()
 
 
+def test_a_download_that_failed_has_a_button_in_words(qtbot, page: LibraryPage) -> None:
+    failed = DownloadProgress(DownloadPhase.FAILED, 1, 100, 0.0, None)
+    page.show_tab(DOWNLOADS)
+    page.downloads.show_downloads((Download(1, REPO, "Q8_0", failed, Trouble("It broke.")),))
+    row = page.downloads.rows[1]
+    assert (row.use.text(), row.toggle.isHidden()) == ("Try again", True)
+    row.use.setFocus()
+    with qtbot.waitSignal(row.resume_wanted):
+        row.use.click()
+    page.downloads.show_downloads((Download(1, REPO, "Q8_0", replace(failed, phase=DownloadPhase.QUEUED)),))
+    assert page.window().focusWidget() is row.toggle, "the keyboard stays in the row"
+    assert row.use.isHidden()
+
+
 def test_a_click_that_was_meant_for_pause_uses_no_model(
     qtbot, page: LibraryPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
