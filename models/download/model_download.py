@@ -196,7 +196,10 @@ class ModelDownload:
                     report(self._speed.progress(time.monotonic(), n_done, n_total, state.phase))
             finally:
                 halt.set()
-        _raise_first([error for future in running if (error := future.exception()) is not None])
+        if errors := [error for future in running if (error := future.exception()) is not None]:
+            n_done = n_there + sum(file.n_received for file in files)  # what was spoilt or removed is not there
+            report(self._speed.progress(time.monotonic(), n_done, n_total, state.phase))
+            _raise_first(errors)
 
     def _install(self, repository: Repository, files: list[FileDownload]) -> None:
         """Move all files into place; the first part of a split model comes last, because only that one is listed."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import Downloaded, DownloadOptions, DownloadPhase, DownloadProgress
 from models.download.queue_file import QueueFile
+from models.download.resume import n_recorded
 from models.files.disk import hold_folder_lock
 from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty
@@ -69,12 +70,9 @@ class DownloadQueue:
         self._asked: dict[int, DownloadPhase] = {}
         self._is_closing = False
         saved = self._saved()
-        paused = replace(_NOTHING, phase=DownloadPhase.PAUSED)
-        self._jobs = [QueuedDownload(number, *one[:2], paused) for number, one in enumerate(saved, 1)]
+        self._jobs = [job for job, _ in saved]
         self._n_numbers = len(self._jobs)
-        self.interrupted = tuple(
-            job.number for job, (*_, was_paused) in zip(self._jobs, saved, strict=True) if not was_paused
-        )
+        self.interrupted = tuple(job.number for job, was_paused in saved if not was_paused)
 
     @property
     def jobs(self) -> tuple[QueuedDownload, ...]:
@@ -201,8 +199,8 @@ class DownloadQueue:
     def _note(self, number: int, progress: DownloadProgress) -> None:
         if progress.phase is not DownloadPhase.DONE:
             with self._lock:
-                self._know_files(number)
                 self._replace(replace(self._job(number), progress=progress, error=None))
+                self._know_files(number)
 
     def _know_files(self, number: int) -> None:
         """Copy the file names of the running job into its entry; the lock must be held."""
@@ -220,12 +218,11 @@ class DownloadQueue:
         at_once = threading.Event()
         at_once.set()
         for name in set(job.files) - wanted:
-            maker, _, path = name.partition("/")
             try:
-                lock = partial(self.folder, maker, path, ".lock")
+                lock = self._partial(name, ".lock")
                 with hold_folder_lock(lock, at_once, lambda: None):
                     for suffix in (".part", ".journal"):
-                        partial(self.folder, maker, path, suffix).unlink(missing_ok=True)
+                        self._partial(name, suffix).unlink(missing_ok=True)
                 remove_empty(lock.parent, self.folder)
             except (DownloadError, OSError):
                 continue
@@ -255,7 +252,8 @@ class DownloadQueue:
         if self._is_closing:  # closing stops jobs, but does not pause them
             return
         requests = [
-            asdict(job.request) | {"is_paused": job.phase is DownloadPhase.PAUSED, "files": job.files}
+            asdict(job.request)
+            | {"is_paused": job.phase is DownloadPhase.PAUSED, "files": job.files, "n_total": job.progress.n_total}
             for job in self._jobs
             if job.phase is not DownloadPhase.DONE
         ]
@@ -265,13 +263,25 @@ class DownloadQueue:
             # The download itself reports that the folder cannot be written.
             return
 
-    def _saved(self) -> list[tuple[DownloadRequest, tuple[str, ...], bool]]:
-        """The requests that were saved, each with its files and whether the user had paused it."""
-        found: dict[DownloadRequest, tuple[DownloadRequest, tuple[str, ...], bool]] = {}
+    def _saved(self) -> list[tuple[QueuedDownload, bool]]:
+        """The jobs that were saved, with what has arrived of each, and whether the user had paused it."""
+        found: dict[DownloadRequest, tuple[QueuedDownload, bool]] = {}
         with suppress(OSError):
             for one in self._file.take_over():
                 with suppress(ValueError, TypeError, KeyError, AttributeError):  # of another version, perhaps
                     request = value_of(DownloadRequest, one)
-                    files = tuple(map(str, one.get("files", ())))
-                    found.setdefault(request, (request, files, one.get("is_paused", True)))
+                    files, n_total = tuple(map(str, one.get("files", ()))), int(one.get("n_total", 0))
+                    n_done = sum(map(self._n_received, files)) if n_total else 0
+                    progress = DownloadProgress(DownloadPhase.PAUSED, n_done, n_total)
+                    job = QueuedDownload(len(found) + 1, request, files, progress)
+                    found.setdefault(request, (job, one.get("is_paused", True)))
         return list(found.values())
+
+    def _n_received(self, name: str) -> int:
+        with suppress(DownloadError, OSError):
+            return n_recorded(self._partial(name, ".journal")) if self._partial(name, ".part").exists() else 0
+        return 0
+
+    def _partial(self, name: str, suffix: str) -> Path:
+        maker, _, path = name.partition("/")
+        return partial(self.folder, maker, path, suffix)

@@ -189,6 +189,12 @@ def read_records(path: Path, subject: JournalSubject) -> dict[int, JournalEntry]
     return records
 
 
+def n_recorded(path: Path) -> int:
+    """Bytes that the journal at ``path`` says were received, whatever it is about; raises OSError."""
+    records = filter(None, map(_RECORD.fullmatch, path.read_bytes().split(b"\n")))
+    return sum({match[1]: int(match[2]) for match in records}.values())
+
+
 def check_records(part: Path, journal: Journal, pieces: PieceMap, stop: threading.Event | None = None) -> None:
     """Compare the partial file with its records and set what ``pieces`` has.
 

@@ -6,6 +6,7 @@ DownloadError
 ├── NoSpace          the disk is too full
 ├── DiskFull         the disk became full in the middle
 ├── FolderRefused    the models' folder cannot be written
+├── FileRemoved      another program has removed the file that was being written
 ├── ConnectionLost   nothing arrived for long; what is there is kept
 ├── WrongContent     the Hub sends something else than it announces
 ├── ChangedOnHub     the file changed while it was downloaded
@@ -67,7 +68,8 @@ class DiskFull(DownloadError):
 
     def __init__(self, folder: Path, missing: int) -> None:
         super().__init__(
-            "The disk of {folder} is full, and {missing:size} are still to come. Free that much. {kept}",
+            "The disk of {folder} is full, and {missing:size} are still to come. Free more than that: some of it stays "
+            "free for other programs. {kept}",
             folder=folder,
             missing=missing,
             kept=_KEPT,
@@ -82,6 +84,17 @@ class FolderRefused(DownloadError):
             "{folder} cannot be written: {reason}. Change its permissions, or choose another folder for models.",
             folder=folder,
             reason=reason,
+        )
+
+
+class FileRemoved(DownloadError):
+    """Another program has removed the file that was being written."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            "The file that was being written in {folder} is gone: another program has removed it, or the disk was "
+            "taken away. Start again.",
+            folder=folder,
         )
 
 
@@ -127,4 +140,6 @@ def as_download_errors(error: OSError, folder: Path, missing: int) -> DownloadEr
     """The error of a failed write; ``missing`` bytes were still to come."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(folder, missing)
+    if error.errno == errno.ENOENT:
+        return FileRemoved(folder)
     return FolderRefused(folder, system_reason(error))

@@ -108,6 +108,19 @@ def test_the_link_offers_to_try_again_when_there_is_no_hope(qtbot, run, lonely_a
     qtbot.waitUntil(lambda: "No llama." in banner.text)
 
 
+def test_what_was_chosen_for_the_engine_is_named_where_the_server_does_not_start_with_it(
+    qtbot, run, lonely_api: Api
+) -> None:
+    server, api, banner = run(FAKE_DIES="No llama."), lonely_api, Banner()
+    qtbot.addWidget(banner)
+    link = ServerLink(server, KEY, api, ServerWatch(api), banner, is_recommended=False)
+    link.start()
+    qtbot.waitUntil(lambda: "No llama.” It may be what you chose for the engine" in banner.text)
+    assert "you chose" not in str(api.no_hope), "a chat keeps that"
+    with qtbot.waitSignal(link.recommended_wanted):
+        banner.action.click()
+
+
 def test_the_watch_asks_again_after_a_missed_answer(qtbot, server: FakeServer, lonely_api: Api, monkeypatch) -> None:
     api = lonely_api
     api.connect_to("http://127.0.0.1:1", None)

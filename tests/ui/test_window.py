@@ -693,12 +693,16 @@ def test_on_a_full_disk_chats_are_deleted_restored_and_listed_as_elsewhere(
         qtbot.waitUntil(lambda: titles(window) == [])
         window.desk.open(kept)
         window.desk.open(begun)
+        offered = list[object]()
+        window.chats.ask_for_commands(offered.extend)
         assert window.chats.archive.flush()
         QApplication.processEvents()
+        assert offered == [], "they were deleted, though one is in the file"
         assert window.desk.current.chat.id == put_away
         window.desk.restore(begun)
         qtbot.waitUntil(lambda: titles(window) == ["Begun"])
-        window.desk.open(begun)
+        window.chats.ask_for_commands(lambda commands: [command.act() for command in commands])
+        qtbot.waitUntil(lambda: window.desk.current.chat.id == begun)
         assert len(window.desk.current.tree.path) == 2
         ask_first(window, "Another question?", "", "Yes", lambda: None)
         assert not window.close()
@@ -1027,6 +1031,42 @@ def test_the_menu_of_models_fits_the_screen_with_its_figures(qtbot, window: Main
     picker.open()
     assert picker.menu.sizeHint().width() <= window.screen().availableGeometry().width()
     picker.menu.close()
+
+
+def test_a_chat_whose_model_is_gone_says_so_and_is_answered_by_no_other(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    window.page.choose_model("ember-draft-q8_0")
+    qtbot.waitUntil(lambda: window.watch.state.model == "ember-draft-q8_0")
+    chat = ask(qtbot, window, "Hello").chat_id
+    window.desk.new_chat()
+    window.page.choose_model("ember-q8_0")
+    qtbot.waitUntil(lambda: window.watch.state.model == "ember-q8_0")
+    status, both = window.page.picker.status, server.models
+    server.models = both[:1]
+    window.desk.open(chat)
+    qtbot.waitUntil(lambda: status.text() == "Not here any more")
+    reply = ask(qtbot, window, "Still there?")
+    assert (reply.status, reply.content) == (Status.FAILED, ""), "the server lets another one answer"
+    assert reply_view(window).problem.button.text() == "Choose another model"
+    server.models = both
+    window.link.models_changed.emit()
+    qtbot.waitUntil(lambda: status.text() == "Loads with the next message")
+    assert ask(qtbot, window, "And now?").status is Status.DONE
+
+
+def test_trying_again_starts_an_engine_that_died_again_and_again(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    server.phase, server.problem = "failed", "The engine crashed, 3 times in a row."
+    server.error = (503, {"error": {"message": server.problem, "type": "x", "code": "engine_unavailable"}})
+    qtbot.waitUntil(lambda: window.watch.state.phase == "failed")
+    assert ask(qtbot, window, "Hello").status is Status.FAILED
+    server.error = None
+    reply_view(window).problem.button.click()
+    qtbot.waitUntil(lambda: window.desk.current.tree.path[-1].status is Status.DONE)
+    assert server.loads == ["ember-q8_0"], "it would refuse for seconds yet"
 
 
 def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: MainWindow, server: FakeServer) -> None:

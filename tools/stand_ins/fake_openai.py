@@ -225,10 +225,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         tells_drafted, drafts = bool(body.get("drafted_spans")), body.get("speculation") is not False
+        named = body.get("model")
         try:
             for number, chunk in enumerate(self.fake.chunks(body.get("speed"), tells_drafted, drafts)):
                 if self.fake.cut_after is not None and number > self.fake.cut_after:
                     return
+                if "model" in chunk:
+                    chunk["model"] = named if named in [one["id"] for one in self.fake.models] else self.fake.model
                 self._send(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n")
             self._send("data: [DONE]\n\n")
         except OSError:

@@ -38,7 +38,6 @@ from ui.chat.context_fit import ContextFit, ways_of_files
 from ui.chat.conversation import ChatSession
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.messages.assistant_message import AssistantMessage
-from ui.chat.messages.receipts import MODEL_GONE
 from ui.chat.messages.transcript import Transcript
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.model_picker import ModelPicker
@@ -48,6 +47,7 @@ from ui.chat.welcome import Welcome
 from ui.client.api import Api, ServerState
 from ui.client.attachments import Attachment, SentParts
 from ui.client.chat_records import ChatSettings, Message, Status
+from ui.client.problems import MODEL_GONE
 from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
 from ui.language import tr
@@ -181,7 +181,7 @@ class ChatPage(QWidget):
         self._keep.timeout.connect(self.keep_draft)
         self.composer.stopped.connect(self._on_stop)
         self.composer.speed.chosen.connect(self._on_speed_chosen)
-        self.transcript.regenerate.connect(partial(self._do, ChatSession.regenerate))
+        self.transcript.regenerate.connect(self._answer_again)
         self.transcript.go_on.connect(partial(self._do, ChatSession.go_on))
         self.transcript.redo_in_full.connect(self._redo_in_full)
         self.transcript.ways_wanted.connect(self._on_ways_wanted)
@@ -281,6 +281,8 @@ class ChatPage(QWidget):
         self.fit.follow(conversation)
         self.composer.set_text(self._unsent.texts.get(self._draft_key, ""))
         self.picker.set_wanted(conversation.chat.settings.model)
+        if conversation.chat.settings.model not in (None, self._watch.state.model):
+            self._watch.look_at_models()  # it may be gone, or back
         key = self._draft_key
         self.composer.shelf.show_chat(key, self._unsent.files.get(key, ()), self._unsent.untold.pop(key, ""))
         self.welcome.set_toy(self.picker.is_toy)
@@ -386,6 +388,15 @@ class ChatPage(QWidget):
             ways.append((tr("Shorten the message"), view.begin_edit))
         offer_ways(ways, button, self)
 
+    def _answer_again(self, message_id: int) -> None:
+        """Let a reply be given anew. An engine that died again and again is started for it now, not after a wait."""
+        again = partial(self._conversation.regenerate, message_id)
+        state = self._watch.state
+        if state.phase == "failed" and state.model and state.model == self.picker.shown_model:
+            self._watch.load(state.model, again)
+        else:
+            again()
+
     def _answer_by(self, model: str, reply: int) -> None:
         self.choose_model(model)
         self._conversation.regenerate(reply)
@@ -472,6 +483,8 @@ class ChatPage(QWidget):
         self.transcript.show_ended(message)
         if message.status is Status.DONE:
             self.picker.set_answered()
+        elif message.finish_reason == MODEL_GONE:
+            self._watch.look_at_models()
 
     def _on_running(self, is_running: bool) -> None:
         self.composer.set_running(is_running)

@@ -105,9 +105,17 @@ class ChatSessions(QObject):
     deleted = Signal(object)  # the id of a chat that can be restored
     put_away = Signal(object)  # the id of a chat that went into the archive
 
-    def __init__(self, api: Api, archive: ChatArchive, ids: Ids, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        api: Api,
+        archive: ChatArchive,
+        ids: Ids,
+        parent: QObject | None = None,
+        *,
+        is_local: Callable[[str], bool] = lambda model: False,
+    ) -> None:
         super().__init__(parent)
-        self._api, self._archive, self._ids = api, archive, ids
+        self._api, self._archive, self._ids, self._is_local = api, archive, ids, is_local
         self._words = ""
         self._limit = LIST_PAGE
         self._tools: ToolBox | None = None
@@ -297,6 +305,7 @@ class ChatSessions(QObject):
         """Return a chat that can be shown in a pane."""
         session = ChatSession(chat, tree, self._api, self._archive, self._ids, parent=self)
         session.tools = self._tools
+        session.is_local = self._is_local
         session.saved.connect(lambda chat: self.list_soon())
         session.ended.connect(lambda message: self.answered.emit(session.chat, message))
         session.calls_changed.connect(lambda message: self.called.emit(session.chat, message))
@@ -340,19 +349,38 @@ class ChatSessions(QObject):
     def _ask_for_list(self) -> None:
         self._list_timer.stop()
         words, is_archive, limit = self._words, self._shows_archive, self._limit
-        sessions = () if words or is_archive else self._sessions()
-        here = [ChatSummary(one.chat.id, one.chat.title, one.chat.updated_ms) for one in sessions if not one.is_new]
 
         def listed(chats: list[ChatSummary]) -> None:
             if (words, is_archive) == (self._words, self._shows_archive):
-                self.listed.emit([chat for chat in chats if chat.id not in self._deleted], words)
+                self.listed.emit(chats, words)
 
         def look(store: ChatStore) -> list[ChatSummary]:
-            found = store.search(words) if words else store.archived() if is_archive else store.chats(limit)
-            # While the disk refuses, the file lacks what was begun since.
-            return [*(chat for chat in here if store.chat(chat.id) is None), *found]
+            return store.search(words) if words else store.archived() if is_archive else store.chats(limit)
 
-        self._archive.ask(look, listed, here)
+        self._ask(look, listed, has_all=not words and not is_archive)
+
+    def ask_for_all(self, then: Callable[[list[ChatSummary]], object]) -> None:
+        """Ask for all chats that are not in the archive; none where they cannot be read."""
+        self._ask(ChatStore.chats, then, has_all=True)
+
+    def _ask(
+        self,
+        look: Callable[[ChatStore], list[ChatSummary]],
+        then: Callable[[list[ChatSummary]], object],
+        *,
+        has_all: bool,
+    ) -> None:
+        """Ask for chats as they are for the user: while the disk refuses, the file lacks what was done since."""
+        sessions = self._sessions() if has_all else ()
+        here = [ChatSummary(one.chat.id, one.chat.title, one.chat.updated_ms) for one in sessions if not one.is_new]
+
+        def found(store: ChatStore) -> list[ChatSummary]:
+            return [*(chat for chat in here if store.chat(chat.id) is None), *look(store)]
+
+        def told(chats: list[ChatSummary]) -> None:
+            then([chat for chat in chats if chat.id not in self._deleted])
+
+        self._archive.ask(found, told, here)
 
 
 def _answered(question: str, answer: dict[str, Any], ids: Ids) -> tuple[Chat, tuple[Message, Message]]:

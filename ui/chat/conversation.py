@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -86,6 +87,7 @@ class ChatSession(QObject):
         self._api, self._archive, self._ids = api, archive, ids
         self.running: RunningReply | None = None  # the reply that comes in
         self.tools: ToolBox | None = None
+        self.is_local: Callable[[str], bool] = lambda model: False  # a model answers by the name that it is asked by
         self._calls: CallRound | None = None
         self._asked = chat.settings  # the settings of the running reply
         self._save_timer = QTimer(self, interval=SAVE_MS)
@@ -213,6 +215,7 @@ class ChatSession(QObject):
 
     def _follow(self, message: Message, body: dict[str, Any]) -> None:
         stream = self._api.chat(body)
+        stream.only = model if (model := body.get("model")) is not None and self.is_local(model) else None
         self.running = RunningReply(message, stream, time.monotonic())
         stream.drafted.connect(self._on_drafted)
         stream.text.connect(self._on_text)

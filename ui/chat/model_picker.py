@@ -210,13 +210,16 @@ class ModelPicker(Dressed, QWidget):
             case "restarting":
                 return tr("The engine stopped and is starting again…")
             case "failed":
-                return tr("The model could not be loaded")
+                return tr("Not loaded")
             case "ready" if state.model == self.shown_model:
                 return _facts(state)
             case "ready" | "empty":
                 if self.is_loading:
                     return tr("Loading {model}…{percent}", model=one_line(self.shown_model or ""), percent="")
-                return "" if self._has_answered else tr("Loads with the next message")
+                if self._has_answered or self.shown_model is None:
+                    return ""
+                is_here = not self._models or any(model.name == self.shown_model for model in self._models)
+                return tr("Loads with the next message") if is_here else tr("Not here any more")
             case _:
                 return ""
 

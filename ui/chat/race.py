@@ -66,7 +66,11 @@ DISTURBED = tr(
     "quiet. {MEASURED}",
     MEASURED=MEASURED,
 )
-COMPANY = tr("Other replies were written meanwhile. Race again when they have ended. {MEASURED}", MEASURED=MEASURED)
+COMPANY = tr(
+    "Other replies were written meanwhile, which alone may have made the difference. Race again when they have ended. "
+    "{MEASURED}",
+    MEASURED=MEASURED,
+)
 NO_DRAFTS = tr(
     "Nothing was drafted, so both ways were the same, and a difference is chance. {MEASURED}", MEASURED=MEASURED
 )
@@ -304,6 +308,7 @@ class RaceDialog(Dialog):
             "timings_per_token": True,
         }
         stream = self._streams[number] = self._api.chat(body)
+        stream.only = racer.model
         stream.finished.connect(lambda end: self._on_ended(number, stream, lambda: then(end)))
         stream.failed.connect(
             lambda problem, code: self._on_ended(
@@ -340,21 +345,25 @@ class RaceDialog(Dialog):
         doubt = self._doubt()
         for lane, words in zip(self.lanes, ("", "") if doubt else verdict(first.speed, second.speed), strict=True):
             lane.show_verdict(words)
+            lane.show_company()
         if doubt:
             self.note.setText(doubt)
 
     def _doubt(self) -> str:
         """Return why the figures do not say which is faster, "" where they do."""
-        if any(lane.has_company for lane in self.lanes):
-            return COMPANY
         slower, faster = sorted(self.lanes, key=lambda lane: lane.speed)
+        # Others only make a reply slower. The faster one has won where the other would lose without them too: as if
+        # nothing of it had been written while others were answered.
+        has_company = max(slower.company, faster.company) > CLOSE
+        if has_company and slower.speed >= (1 - CLOSE) * (1 - slower.company) * faster.speed:
+            return COMPANY
         if slower.racer.model != faster.racer.model or slower.racer.drafts == faster.racer.drafts:
             return ""
         if not any(lane.has_drafted for lane in self.lanes):
             return NO_DRAFTS
         # A model's drafts seem to have brought more, or to have cost more, than they can.
         most = faster.most_gain * (1 + SPREAD) if faster.racer.drafts else MOST_LOSS
-        return DISTURBED if faster.speed > slower.speed * most else ""
+        return "" if faster.speed <= slower.speed * most else COMPANY if has_company else DISTURBED
 
     def _how_shared(self) -> str:
         """Return what is said of a race at once: how long they shared the machine, as it was seen."""
@@ -428,7 +437,7 @@ class _Lane(QWidget):
     def __init__(self, tools: TextTools, choices: Sequence[Racer], at: int) -> None:
         super().__init__()
         self._choices, self._rate, self.speed = choices, TokenRate(), 0.0
-        self.most_gain, self.has_drafted = 1.0, False
+        self.most_gain, self.has_drafted, self._details = 1.0, False, ""
         self.wrote = (0.0, 0.0)  # when the first and the last text came
         self.looks: list[bool] = []  # whether others were answered too, each time that it was asked
         self.choice = ChoiceField(tr("Who races"))
@@ -455,9 +464,9 @@ class _Lane(QWidget):
         return self._choices[self.choice.currentIndex()]
 
     @property
-    def has_company(self) -> bool:
-        """Whether others were answered for more of its time than measurements spread."""
-        return sum(self.looks) > CLOSE * len(self.looks)
+    def company(self) -> float:
+        """The share of its time in which others were answered too."""
+        return sum(self.looks) / max(1, len(self.looks))
 
     def choose_other_than(self, model: str) -> None:
         other = (at for at, racer in enumerate(self._choices) if racer.model != model and racer.drafts)
@@ -489,7 +498,13 @@ class _Lane(QWidget):
         self.most_gain = most_gain(timings) if timings is not None else 1.0
         self.has_drafted = timings is not None and timings.drafted_tokens > 0
         self.figure.setText(f"{rate(self.speed)} tok/s" if self.speed > 0 else "–")
-        self.details.setText(_details(timings) if timings is not None else "")
+        self._details = _details(timings) if timings is not None else ""
+        self.details.setText(self._details)
+
+    def show_company(self) -> None:
+        """Say below the figure whether others were answered for more of the time than measurements spread."""
+        words = tr("others were answered for {share:.0%} of the time", share=self.company)
+        self.details.setText(dotted(words if self.company > CLOSE else "", self._details))
 
     def show_verdict(self, words: str) -> None:
         self.words.setText(words)

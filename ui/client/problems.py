@@ -11,12 +11,13 @@ from models.formatting.sentence import Sentence, said_in
 from ui.language import of_data, tr
 
 MAX_ERROR_BYTES = 1 << 20
+MODEL_GONE = "model_not_found"
 # By the code of an error that says no more than its code does.
 _SENTENCES = {
     "shutting_down": tr("The server was stopped before the answer was whole."),
     "queue_full": tr("Too many requests wait already. Try again in a moment."),
     "cancelled": tr("The request was cancelled."),
-    "model_not_found": tr("This model is not here any more."),
+    MODEL_GONE: tr("This model is not here any more."),
 }
 
 

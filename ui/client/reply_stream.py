@@ -11,7 +11,7 @@ from PySide6.QtNetwork import QNetworkReply, QNetworkRequest
 
 from models.formatting.json_values import fitting
 from ui.client.chat_records import Timings
-from ui.client.problems import code_of, problem_of, sentence_of
+from ui.client.problems import MODEL_GONE, code_of, problem_of, sentence_of
 from ui.client.speeds import DeepProgress
 from ui.language import tr
 
@@ -83,6 +83,8 @@ class ReplyStream(QObject):
         self._finish_reason: str | None = None
         self._timings: Timings | None = None
         self._answered_by: str | None = None
+        # The model that may answer. In place of one that is gone the server lets another one answer.
+        self.only: str | None = None
         self.ttft_ms = 0.0  # as the receipt will say; 0 until the server has told it
         self._has_ended = False
         self._n_tokens = self._n_told = 0
@@ -146,6 +148,8 @@ class ReplyStream(QObject):
             return tr("The server sent something unexpected."), ""
         if "error" in event:
             return sentence_of(event) or tr("The server reported an error without saying which."), code_of(event)
+        if self.only is not None and event.get("model", self.only) != self.only:
+            return tr("This model is not here any more."), MODEL_GONE
         timings = Timings.from_object(event.get("timings"))
         self.ttft_ms = (timings.ttft_ms if timings is not None else 0.0) or self.ttft_ms
         self._answered_by = event.get("answered_by") or self._answered_by

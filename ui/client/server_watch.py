@@ -10,6 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from ui.client.api import Api, ServerState
+from ui.client.problems import MODEL_GONE
 
 BUSY_MS = 250  # while a model loads
 CALM_MS = 3_000
@@ -90,6 +91,10 @@ class ServerWatch(QObject):
         name = model or self.state.model
         return all(one.calls_tools for one in self.models if one.name == name)
 
+    def is_local(self, model: str) -> bool:
+        """Return whether a model is, or was, one of this machine: others are called differently where they are."""
+        return bool(self.models) and all(one.remote is None for one in self.models if one.name == model)
+
     def load(self, model: str, began: Callable[[], object] = lambda: None) -> None:
         """Ask for another model, or for the same one with what was set for it since."""
 
@@ -102,7 +107,7 @@ class ServerWatch(QObject):
         self._api.load(
             model,
             on_began,
-            lambda sentence: self.load_failed.emit(sentence, model, "model_not_found" not in codes),
+            lambda sentence: self.load_failed.emit(sentence, model, MODEL_GONE not in codes),
             lambda error: codes.append(str(error.get("code"))),
         )
 

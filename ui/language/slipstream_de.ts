@@ -709,13 +709,23 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
-      <source>The file could not be read: it may be damaged.</source>
-      <translation>Die Datei ließ sich nicht lesen: Sie ist vielleicht beschädigt.</translation>
+      <source>Nothing was written to {name}: {problem}.</source>
+      <translation>In {name} wurde nichts geschrieben: {problem}.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
-      <source>Nothing was written to {name}: {problem}.</source>
-      <translation>In {name} wurde nichts geschrieben: {problem}.</translation>
+      <source>Not all chats could be saved: {reason}</source>
+      <translation>Nicht alle Chats konnten gesichert werden: {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>The rest of the file could not be read: it may be damaged.</source>
+      <translation>Der Rest der Datei konnte nicht gelesen werden: Vielleicht ist sie beschädigt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>The file could not be read: it may be damaged.</source>
+      <translation>Die Datei ließ sich nicht lesen: Sie ist vielleicht beschädigt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
@@ -759,13 +769,13 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
-      <source>{name} holds no chats: an archive from ChatGPT has a conversations.json in it.</source>
-      <translation>{name} enthält keine Chats: Ein Archiv von ChatGPT hat eine conversations.json darin.</translation>
+      <source>{name} cannot be read: it is damaged, locked, or not there.</source>
+      <translation>{name} lässt sich nicht lesen: Die Datei ist beschädigt, gesperrt oder nicht da.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
-      <source>{name} cannot be read: it is damaged, locked, or not there.</source>
-      <translation>{name} lässt sich nicht lesen: Die Datei ist beschädigt, gesperrt oder nicht da.</translation>
+      <source>{name} holds no chats: an archive from ChatGPT has a conversations.json in it.</source>
+      <translation>{name} enthält keine Chats: Ein Archiv von ChatGPT hat eine conversations.json darin.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
@@ -774,8 +784,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
-      <source>{name} holds no chats: it is neither JSON nor a chat of GPT4All.</source>
-      <translation>{name} enthält keine Chats: Es ist weder JSON noch ein Chat von GPT4All.</translation>
+      <source>{name} cannot be read: it is neither whole JSON nor a chat of GPT4All.</source>
+      <translation>{name} lässt sich nicht lesen: Es ist weder eine ganze JSON-Datei noch ein Chat von GPT4All.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
@@ -791,6 +801,16 @@
       <location filename="../../ui/chat/exchange/taking_in.py" />
       <source>damaged chats</source>
       <translation>beschädigte Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>damaged file</source>
+      <translation>beschädigte Datei</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>damaged files</source>
+      <translation>beschädigte Dateien</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/taking_in.py" />
@@ -1706,8 +1726,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
-      <source>The model could not be loaded</source>
-      <translation>Das Modell konnte nicht geladen werden</translation>
+      <source>Not loaded</source>
+      <translation>Nicht geladen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
@@ -1723,6 +1743,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/model_picker.py" />
       <source>Loads with the next message</source>
       <translation>Lädt mit der nächsten Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>Not here any more</source>
+      <translation>Nicht mehr hier</translation>
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
@@ -1896,8 +1921,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
-      <source>Other replies were written meanwhile. Race again when they have ended. {MEASURED}</source>
-      <translation>Inzwischen wurden auch andere Antworten geschrieben. Lass das Rennen noch einmal laufen, wenn sie fertig sind. {MEASURED}</translation>
+      <source>Other replies were written meanwhile, which alone may have made the difference. Race again when they have ended. {MEASURED}</source>
+      <translation>Inzwischen wurden auch andere Antworten geschrieben, und allein daran kann der Unterschied liegen. Lass das Rennen noch einmal laufen, wenn sie fertig sind. {MEASURED}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
@@ -1913,6 +1938,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/race.py" />
       <source>{AT_ONCE} They wrote together for {shared:.2f} of {whole:.2f} seconds.</source>
       <translation>{AT_ONCE} Sie schrieben {shared:.2f} von {whole:.2f} Sekunden gemeinsam.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>others were answered for {share:.0%} of the time</source>
+      <translation>{share:.0%} der Zeit wurde auch anderen geantwortet</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
@@ -3538,23 +3568,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
-      <source>The {n_done} that have arrived are deleted. Pause it to keep them.</source>
-      <translation>Die {n_done}, die schon da sind, werden gelöscht. Halte den Download an, um sie zu behalten.</translation>
+      <source>The {n_done} that have arrived are deleted.</source>
+      <translation>Die {n_done}, die schon da sind, werden gelöscht.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
       <source>Cancel and remove what has arrived</source>
       <translation>Abbrechen und entfernen, was schon da ist</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/downloads_view.py" />
-      <source>Use</source>
-      <translation>Verwenden</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/downloads_view.py" />
-      <source>Load this model and chat with it</source>
-      <translation>Dieses Modell laden und damit chatten</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
@@ -3578,6 +3598,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
+      <source>Pause it to keep them.</source>
+      <translation>Halte den Download an, um sie zu behalten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
       <source>The library stopped and is starting again. Downloads go on where they were.</source>
       <translation>Die Bibliothek hat angehalten und startet neu. Downloads gehen weiter, wo sie waren.</translation>
     </message>
@@ -3590,6 +3615,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/library/downloads_view.py" />
       <source>Later</source>
       <translation>Später</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Use</source>
+      <translation>Verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Load this model and chat with it</source>
+      <translation>Dieses Modell laden und damit chatten</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
@@ -6200,8 +6235,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Chats, models, their own settings, folders and your account stay.</source>
-      <translation>Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
+      <source>Chats, models, their own settings, folders, your account and the start at login stay.</source>
+      <translation>Chats, Modelle, deren eigene Einstellungen, Ordner, dein Konto und der Start bei der Anmeldung bleiben.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -6260,8 +6295,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Resets appearance, notifications and the engine to what is recommended. Chats, models, their own settings, folders and your account stay.</source>
-      <translation>Setzt Aussehen, Mitteilungen und Engine auf das Empfohlene zurück. Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
+      <source>Resets appearance, notifications and the engine to what is recommended. Chats, models, their own settings, folders, your account and the start at login stay.</source>
+      <translation>Setzt Aussehen, Benachrichtigungen und die Engine auf das zurück, was empfohlen ist. Chats, Modelle, deren eigene Einstellungen, Ordner, dein Konto und der Start bei der Anmeldung bleiben.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -7222,6 +7257,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/window/server_link.py" />
       <source>The server that runs the models cannot start</source>
       <translation>Der Server, der die Modelle ausführt, kann nicht starten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/server_link.py" />
+      <source>It may be what you chose for the engine in the settings: starting as recommended resets that.</source>
+      <translation>Es kann an dem liegen, was in den Einstellungen für die Engine gewählt ist: Der empfohlene Start setzt das zurück.</translation>
     </message>
     <message>
       <location filename="../../ui/window/server_link.py" />
@@ -9350,13 +9390,18 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
-      <source>The disk of {folder} is full, and {missing:size} are still to come. Free that much. {kept}</source>
-      <translation>Die Platte von {folder} ist voll, und {missing:size} kommen noch. Schaffe so viel Platz. {kept}</translation>
+      <source>The disk of {folder} is full, and {missing:size} are still to come. Free more than that: some of it stays free for other programs. {kept}</source>
+      <translation>Die Platte von {folder} ist voll, und {missing:size} kommen noch. Schaffe mehr Platz als das: Etwas davon bleibt für andere Programme frei. {kept}</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
       <source>{folder} cannot be written: {reason}. Change its permissions, or choose another folder for models.</source>
       <translation>In {folder} kann nicht geschrieben werden: {reason}. Ändere die Rechte, oder wähle einen anderen Ordner für Modelle.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>The file that was being written in {folder} is gone: another program has removed it, or the disk was taken away. Start again.</source>
+      <translation>Die Datei, die in {folder} geschrieben wurde, ist weg: Ein anderes Programm hat sie entfernt, oder der Datenträger wurde getrennt. Fang noch einmal an.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
@@ -48,8 +49,7 @@ class DownloadRow(QFrame):
         self.up, self.down = IconButton("up", tr("Earlier"), size=16), IconButton("down", tr("Later"), size=16)
         self.toggle = IconButton("pause", tr("Pause"), size=16)
         self.cancel = IconButton("close", tr("Cancel and remove what has arrived"), size=16)
-        self.use = QPushButton(tr("Use"))
-        self.use.setToolTip(tr("Load this model and chat with it"))
+        self.use = QPushButton()  # or try again
         self.use.clicked.connect(self._on_use)
         number = download.number
         self.up.clicked.connect(lambda: self.moved.emit(number, -1))
@@ -60,7 +60,9 @@ class DownloadRow(QFrame):
         self.show_download(download)
 
     def _lay_out(self) -> None:
-        use = fill(QHBoxLayout(), self.use, margins=(0, 0, Space.S, 0))  # it ends where the bar does, as icons seem to
+        use = fill(
+            QHBoxLayout(), self.use, margins=(Space.XS, 0, Space.S, 0)
+        )  # it ends where the bar does, as icons seem to
         head = fill(QHBoxLayout(), (self.title, 1), self.up, self.down, self.toggle, self.cancel, use, spacing=0)
         column = fill(QVBoxLayout(self), head, spacing=Space.XS + 2, margins=(Space.L, Space.S, Space.S, Space.M))
         inner = fill(QVBoxLayout(), self.bar, self.line, self.problem, spacing=Space.XS + 2, margins=(0, 0, Space.S, 0))
@@ -84,18 +86,20 @@ class DownloadRow(QFrame):
         self.problem.setVisible(download.trouble is not None)
         is_over = download.phase is DownloadPhase.DONE
         self.bar.setVisible(has_bar(download))
+        has_failed = download.phase is DownloadPhase.FAILED
         now = QApplication.focusWidget()
-        had_keyboard = now is not None and self.isAncestorOf(now)
-        self.use.setVisible(bool(download.model_file))
-        if had_keyboard and is_over:
-            self.use.setFocus(Qt.FocusReason.TabFocusReason)
-        for button in (self.toggle, self.cancel):
-            button.setVisible(not is_over)
+        self.use.setVisible(has_failed or bool(download.model_file))
+        self.use.setText(tr("Try again") if has_failed else tr("Use"))
+        self.use.setToolTip("" if has_failed else tr("Load this model and chat with it"))
+        self.toggle.setVisible(not is_over and not has_failed)
+        self.cancel.setVisible(not is_over)
         self._show_moves()
-        if is_news and download.phase in (DownloadPhase.DONE, DownloadPhase.FAILED):
+        if now is not None and self.isAncestorOf(now) and now.isHidden():  # it goes on with what came in its place
+            (self.toggle if self.use.isHidden() else self.use).setFocus(Qt.FocusReason.TabFocusReason)
+        if is_news and (is_over or has_failed):
             announce(self, f"{name}: {self.problem.text() or self.line.text()}")
-        if download.phase in RESUMABLE:
-            self.toggle.show_as("play", tr("Try again") if download.phase is DownloadPhase.FAILED else tr("Resume"))
+        if download.phase is DownloadPhase.PAUSED:
+            self.toggle.show_as("play", tr("Resume"))
         else:
             self.toggle.show_as("pause", tr("Pause"))
 
@@ -108,11 +112,15 @@ class DownloadRow(QFrame):
 
     def _show_moves(self) -> None:
         for button in (self.up, self.down):
-            button.setVisible(not self._is_alone and self.download.phase is not DownloadPhase.DONE)
+            button.setVisible(
+                not self._is_alone and self.download.phase not in (DownloadPhase.DONE, DownloadPhase.FAILED)
+            )
 
     def _on_use(self) -> None:
+        if self.download.phase is DownloadPhase.FAILED:
+            self.resume_wanted.emit(self.download.number)
         # It comes up where "Pause" was: who meant that does not want another model.
-        if time.monotonic() - self._arrived > UNMEANT_SECONDS:
+        elif time.monotonic() - self._arrived > UNMEANT_SECONDS:
             self.use_wanted.emit(self.download.model_file)
 
     def _on_toggle(self) -> None:
@@ -122,6 +130,17 @@ class DownloadRow(QFrame):
 
 MADE_AT_ONCE = 2  # rows in one turn of the event loop
 ASKED_FROM = 100_000_000  # bytes: less is there again in some seconds
+
+
+def ask_to_cancel(parent: QWidget, name: str, download: Download, cancel: Callable[[], object], more: str = "") -> None:
+    """Ask first where much has arrived: what a slip of the mouse removes takes long to fetch again."""
+    n_done = download.progress.n_done
+    if n_done < ASKED_FROM:
+        cancel()
+        return
+    deleted = tr("The {n_done} that have arrived are deleted.", n_done=size_of(n_done))
+    question = tr("Remove {name}?", name=name)
+    ask_first(parent, question, " ".join(filter(None, (deleted, more))), tr("Remove"), cancel)
 
 
 class DownloadsView(QWidget):
@@ -143,7 +162,7 @@ class DownloadsView(QWidget):
         self.state = StatePane()
         self.stack = QStackedWidget()
         self.clear = TextButton(tr("Clear finished"))
-        self.clear.clicked.connect(lambda: link.ask(ask.ClearEnded()))
+        self.clear.clicked.connect(lambda: self._ask(ask.ClearEnded()))
         self._lay_out()
         link.downloads_changed.connect(self.show_downloads)
         self.copies.changed.connect(self._show_others)
@@ -192,7 +211,8 @@ class DownloadsView(QWidget):
             self.state.say("download", tr("Nothing is downloaded"), text, (tr("Find models"), self.find_wanted.emit))
         self.stack.setCurrentWidget(self.state if is_empty else self.area)
         if had_keyboard:  # it goes on with what is left
-            left = next((row.toggle for row in self.rows.values() if not row.toggle.isHidden()), self.clear)
+            buttons = (button for row in self.rows.values() for button in (row.toggle, row.use))
+            left = next((button for button in buttons if not button.isHidden()), self.clear)
             (self.state.button if is_empty else left).setFocus(Qt.FocusReason.TabFocusReason)
 
     def _show_others(self) -> None:
@@ -215,15 +235,9 @@ class DownloadsView(QWidget):
         row.deleteLater()
 
     def _on_cancel(self, number: int) -> None:
-        """Ask first where much has arrived: what a slip of the mouse removes takes long to fetch again."""
         row = self.rows[number]
-        n_done = row.download.progress.n_done
-        if n_done < ASKED_FROM:
-            self._ask(ask.CancelDownload(number))
-            return
-        more = tr("The {n_done} that have arrived are deleted. Pause it to keep them.", n_done=size_of(n_done))
-        question = tr("Remove {name}?", name=row.title.text())
-        ask_first(self, question, more, tr("Remove"), lambda: self._ask(ask.CancelDownload(number)))
+        keep = "" if row.download.phase in RESUMABLE else tr("Pause it to keep them.")
+        ask_to_cancel(self, row.title.text(), row.download, lambda: self._ask(ask.CancelDownload(number)), keep)
 
     def _on_moved(self, number: int, by: int) -> None:
         at = next((at for at, one in enumerate(self._link.downloads) if one.number == number), None)

@@ -205,6 +205,8 @@ class FirstStart(QFrame):
         elif self._is_measured:
             self.note.setText(tr("None of the usual models fits well into this machine's memory. Smaller ones may."))
         self._on_downloads(self._link.downloads)
+        if self._awaited is None:  # one that was begun before the window was closed
+            self._awaited = next((offer.key for offer in self.offers if offer.is_coming), None)
 
     def _choose_file(self) -> None:
         dialog = file_dialog(self, tr("Choose a model"), tr("Models (*.gguf)"))
@@ -287,6 +289,11 @@ class OfferedModel(QFrame):
         """The repository and the quantisation that is downloaded from it."""
         return (self.row.repo_id, self.row.quantisation) if self.row is not None else None
 
+    @property
+    def is_coming(self) -> bool:
+        """True while it is being downloaded."""
+        return self._download is not None and self._download.phase not in (*_AT_REST, DownloadPhase.DONE)
+
     def show_row(self, row: SuggestedRow | None) -> None:
         """Offer a model, or nothing; one that is being downloaded stays."""
         if self._download is not None and self._download.phase is not DownloadPhase.DONE:
@@ -328,8 +335,13 @@ class OfferedModel(QFrame):
         if download.phase in _AT_REST:
             self._offer(tr("Try again") if trouble else tr("Go on"), lambda: self.again_wanted.emit(number))
         elif is_running:
-            self._offer(tr("Cancel"), lambda: self.cancel_wanted.emit(number))
+            self._offer(tr("Cancel"), lambda: self._ask_to_cancel(download))
         self.button.setVisible(is_running)
+
+    def _ask_to_cancel(self, download: Download) -> None:
+        from ui.library.downloads_view import ask_to_cancel  # the window starts without it
+
+        ask_to_cancel(self, self.title.text(), download, lambda: self.cancel_wanted.emit(download.number))
 
     def show_problem(self, sentence: str) -> None:
         """Say why it cannot be downloaded; the button tries again."""

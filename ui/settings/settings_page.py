@@ -154,7 +154,7 @@ class SettingsPage(Dressed, QWidget):
                 tr("All settings of this page"),
                 tr(
                     "Resets appearance, notifications and the engine to what is recommended. Chats, models, their "
-                    "own settings, folders and your account stay."
+                    "own settings, folders, your account and the start at login stay."
                 ),
                 self.reset_button,
                 tr("defaults factory standard"),
@@ -224,7 +224,7 @@ class SettingsPage(Dressed, QWidget):
         HubDialog(self._link, self.window()).open()
 
     def _ask_reset(self) -> None:
-        stays = tr("Chats, models, their own settings, folders and your account stay.")
+        stays = tr("Chats, models, their own settings, folders, your account and the start at login stay.")
         ask_first(self, tr("Reset all settings of this page?"), stays, tr("Reset"), self.reset)
 
     def reset(self) -> None:

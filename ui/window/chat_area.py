@@ -22,13 +22,13 @@ from ui.chat.chat_page import ChatPage
 from ui.chat.chat_sessions import ChatSessions, OpenChat
 from ui.chat.exchange.exchange import Exchange
 from ui.chat.history.history_panel import HistoryPanel
+from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.prompts.prompt_library import PromptLibrary
 from ui.chat.prompts.prompt_menu import PromptMenu
 from ui.chat.race import RaceDialog
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids
-from ui.chat.storage.store import ChatStore
 from ui.chat.tools.tool_box import ToolBox
 from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.chat.tuning_panel import TuningPanel
@@ -48,6 +48,7 @@ from ui.settings.window_settings import TINT, WindowSettings
 from ui.theme.appearance import Appearance
 from ui.theme.layouts import fill
 from ui.widgets.banner import Banner
+from ui.widgets.dialogs import Dialog
 from ui.widgets.page_layout import announce
 from ui.widgets.toast import Toast
 from ui.window.chat_panes import ChatPanes
@@ -84,7 +85,7 @@ class ChatArea(QWidget):
         self.archive = ChatArchive(chats_file, self._gui.post, self._on_storage_problem, ids.saw)
         self._figures = kept.figures  # fit and speed of the models of this machine, by name
         self._take_tint()
-        self.desk = ChatSessions(api, self.archive, ids, self)
+        self.desk = ChatSessions(api, self.archive, ids, self, is_local=watch.is_local)
         self.tools_box = ToolBox(kept.beside("tools.json"), watch, self)
         self.desk.use_tools(self.tools_box)
         self.exchange = Exchange(self.archive, ids, self)
@@ -321,7 +322,7 @@ class ChatArea(QWidget):
             beside = None if self.desk.is_open(chat.id) else partial(self.open_beside, chat.id)
             return Command(chat.title, partial(self.open_chat, chat.id), (), tr("Chat"), beside)
 
-        self.archive.ask(ChatStore.chats, lambda chats: then(map(made, chats)), list[ChatSummary]())
+        self.desk.ask_for_all(lambda chats: then(map(made, chats)))
 
     def find_beside(self, palette: CommandPalette) -> None:
         """Let a chat be found that is opened beside the one in use."""
@@ -331,7 +332,7 @@ class ChatArea(QWidget):
             others = (chat for chat in chats if not self.desk.is_open(chat.id))
             add(Command(chat.title, partial(self.open_beside, chat.id), (), tr("Chat")) for chat in others)
 
-        self.archive.ask(ChatStore.chats, offer, list[ChatSummary]())
+        self.desk.ask_for_all(offer)
 
     def new_chat(self) -> None:
         """Open an empty chat."""
@@ -592,6 +593,9 @@ class ChatArea(QWidget):
         self._take_tint()
         if not self.isHidden():
             self.restyle()
+        for dialog in self.window().findChildren(Dialog):
+            for view in dialog.findChildren(MarkdownView):
+                view.set_style(self._tools.style)
 
     def restyle(self) -> None:
         """Write messages anew: they were out of sight when the looks changed."""

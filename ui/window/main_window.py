@@ -135,6 +135,7 @@ class MainWindow(QMainWindow):
         self.chats.model_wanted.connect(self._show_model)
         self.chats.find_wanted.connect(self._find_models)
         self.watch.models_changed.connect(lambda models: self._offer_new_models())
+        self.link.models_changed.connect(self.watch.look_at_models)
         self.watch.looked.connect(self.speed_bar.show_state)
         self.watch.looked.connect(lambda state: self.speeds.add(time.monotonic(), state.snapshot))
         self.speed_bar.why_wanted.connect(lambda: self.show_page("speed"))
@@ -170,6 +171,7 @@ class MainWindow(QMainWindow):
         page.use_wanted.connect(self.chats.use)
         page.file_chosen.connect(self.chats.open_file)
         page.judged.connect(self.chats.show_figures)
+        page.judged.connect(lambda rows: self.watch.look_at_models())
         self._pages.addWidget(page)
         return page
 

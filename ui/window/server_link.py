@@ -14,6 +14,7 @@ from ui.settings.engine_options import RESTARTING
 from ui.widgets.banner import Banner
 
 CANNOT_START = tr("The server that runs the models cannot start")
+OWN_SETTINGS = tr("It may be what you chose for the engine in the settings: starting as recommended resets that.")
 
 
 class ServerLink(QObject):
@@ -73,4 +74,5 @@ class ServerLink(QObject):
         way_out = (tr("Try again"), self.start)
         if not self._is_recommended:
             way_out = (tr("Start as recommended"), self.recommended_wanted.emit)
+            reason = f"{reason} {OWN_SETTINGS}"
         self._banner.say(reason, "danger", way_out, can_close=False)

@@ -22,6 +22,7 @@ from models.files.errors import (
     ChangedOnHub,
     ConnectionLost,
     DiskFull,
+    FileRemoved,
     FolderRefused,
     NoSpace,
     NothingToChoose,
@@ -338,8 +339,10 @@ class TestWrongContent:
 
     def test_content_that_is_wrong_twice_is_no_model_and_is_deleted(self, pull, server, folder):
         server.fault(FILE, Fault(corrupt_at=(1_000_000,)))
+        seen = []
         with pytest.raises(WrongContent, match="not what the Hub announces"):
-            pull(n_connections=1)
+            pull(n_connections=1, report=seen.append)
+        assert seen[-1].n_done == 0, "of what was deleted nothing is said to be there"
         assert server.n_content_bytes == 2 * len(CONTENT)
         assert visible(folder) == []
         assert list((folder / ".partial").rglob("*.part")) == []
@@ -468,12 +471,16 @@ class TestDisk:
     def test_a_partial_file_that_others_remove_in_the_middle_is_told(self, pull, server, folder):
         server.fault(FILE, Fault(bytes_per_second=3e6))
 
+        seen = []
+
         def remove(progress):
+            seen.append(progress)
             for path in (folder / ".partial").rglob("*.part"):
                 path.unlink()
 
-        with pytest.raises(FolderRefused, match="No such file"):
+        with pytest.raises(FileRemoved, match="another program has removed it"):
             pull(report=remove)
+        assert seen[-1].n_done == 0
         server.heal()
         pull()
         assert is_right(folder)

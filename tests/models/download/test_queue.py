@@ -222,6 +222,8 @@ def test_what_had_not_ended_is_there_after_a_restart(open_queue, server):
     assert [(job.request, job.phase) for job in again.jobs] == [
         (request(name), DownloadPhase.PAUSED) for name in NAMES[:2]
     ]
+    assert again.jobs[0].progress.n_done >= 40_000
+    assert again.jobs[0].progress.n_total == len(CONTENT)
     for job in again.jobs:
         again.resume(job.number)
     wait_for(again, lambda jobs: all(job.phase is DownloadPhase.DONE for job in jobs))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QProcess, Qt
 from PySide6.QtWidgets import QFileDialog
 
 from ui.chat.exchange.exchange import Exchange
@@ -22,6 +24,7 @@ from ui.client.attachments import Attachment, Part
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings
 from ui.client.tool_calls import CallStatus, ToolCall
 from ui.platform.gui_thread import GuiThread
+from ui.platform.helper_process import HelperProcess
 from ui.window.main_window import MainWindow
 
 AT = 1_700_000_000.25
@@ -234,7 +237,7 @@ def test_branches_thoughts_instructions_and_marks_come_along(exchange: Exchange,
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("a.json", b"", "neither JSON"), ("a.json", b"[1, 2", "neither JSON"),
+        ("a.json", b"", "neither whole JSON"), ("a.json", b"[1, 2", "neither whole JSON"),
         ("a.json", b'{"a": 1}', "not a file of chats"),
         ("a.json", b"[]", "not a file of chats"),
         ("a.chat", gpt4all()[:90], "ends too soon"),
@@ -264,6 +267,54 @@ def test_a_damaged_chat_or_impossible_numbers_leave_the_others(exchange: Exchang
     (tmp_path / "a.json").write_bytes(as_bytes({"format": "slipstream-chats", "version": 1, "chats": chats}))
     assert run(exchange.take_in, tmp_path / "a.json") == "3 chats imported. Left out: 1 damaged chat."
     assert run(exchange.write, tmp_path / "all.zip") == "4 chats written to all.zip."
+
+
+def test_a_damaged_file_of_an_archive_or_one_nested_too_deeply_leaves_the_others(
+    exchange: Exchange, run, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "all.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.conversation.json", as_bytes(LM_STUDIO) * 50)
+        archive.writestr("b.chat", gpt4all()[:90])
+        archive.writestr("c.chat", gpt4all())
+    whole = bytearray((tmp_path / "all.zip").read_bytes())
+    whole[60] ^= 255  # in the first of them
+    (tmp_path / "all.zip").write_bytes(whole)
+    assert run(exchange.take_in, tmp_path / "all.zip") == "1 chat imported. Left out: 2 damaged files."
+
+    said = {"id": 1, "role": "user", "content": "Hi"}
+    one = {"id": 3, "title": "Foxes", "messages": [said]}
+    data = as_bytes({"format": "slipstream-chats", "version": 1, "chats": [one | {"odd": "deep"}, one | {"id": 4}]})
+    (tmp_path / "a.json").write_bytes(data.replace(b'"deep"', b"[" * 700 + b"]" * 700))
+    words = run(exchange.take_in, tmp_path / "a.json")
+    assert words in ("1 chat imported. Left out: 1 damaged chat.", "2 chats imported."), "as deep as this Python goes"
+
+
+def test_an_import_that_breaks_off_says_so(
+    qtbot, exchange: Exchange, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"id": 1, "role": "user", "content": "Hi " * 4_000}
+    chats = [{"id": number, "title": "Foxes", "messages": [said]} for number in range(100)]
+    (tmp_path / "a.json").write_bytes(as_bytes({"format": "slipstream-chats", "version": 1, "chats": chats}))
+
+    def take_in_and_kill() -> None:
+        exchange.take_in(tmp_path / "a.json")
+        helper = exchange.findChild(HelperProcess)
+        kill = helper.findChild(QProcess).kill
+        helper.said.connect(lambda line: kill(), Qt.ConnectionType.SingleShotConnection)
+
+    words = run(take_in_and_kill)
+    assert words.startswith("The rest of the file could not be read: it may be damaged. ")
+    assert "imported." in words
+    add, n_added = ChatStore.add_chat, []
+
+    def fill_up(store: ChatStore, *what: object) -> None:
+        if len(n_added) == 2:
+            raise sqlite3.OperationalError("database or disk is full")
+        n_added.append(add(store, *what))
+
+    monkeypatch.setattr(ChatStore, "add_chat", fill_up)
+    words = run(exchange.take_in, tmp_path / "a.json")
+    assert words.startswith("Not all chats could be saved: the disk is full. 2 chats imported.")
 
 
 def test_times_are_read_in_any_unit() -> None:
@@ -403,7 +454,7 @@ def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindo
     (tmp_path / "broken.json").write_bytes(b"[1, 2")
     history.import_wanted.emit(tmp_path / "broken.json")
     calm = history.note.grab().toImage().pixelColor(12, 12)
-    qtbot.waitUntil(lambda: "neither JSON" in history.note.words.text())
+    qtbot.waitUntil(lambda: "neither whole JSON" in history.note.words.text())
     assert history.note.grab().toImage().pixelColor(12, 12) != calm, "it is seen that it failed"
     history.note.button.click()  # another file
     (dialog,) = window.findChildren(QFileDialog)

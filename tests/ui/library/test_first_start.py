@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from models.catalog import curated as catalog
 from models.download.progress import DownloadPhase, DownloadProgress
@@ -121,7 +121,22 @@ def test_one_click_downloads_a_model_and_uses_it(qtbot, card: FirstStart, window
     assert window.settings.isVisible(), "who is elsewhere stays there"
 
 
-def test_how_a_download_goes_wraps_between_its_figures_alone(card: FirstStart) -> None:
+def test_one_that_was_begun_before_the_window_was_closed_is_used_too(
+    qtbot, card: FirstStart, hub: HubServer, window: MainWindow
+) -> None:
+    offer = card.offers[0]
+    assert offer.row is not None
+    hub.fault(f"{offer.row.title}-{offer.row.quantisation}.gguf", Fault(bytes_per_second=5e5))
+    used = list[str]()
+    window.chats.newcomer.use_wanted.connect(used.append)
+    window.link.ask(ask.StartDownload(offer.row.repo_id, offer.row.quantisation))
+    qtbot.waitUntil(lambda: offer.is_coming)
+    window.chats.newcomer.show()
+    qtbot.waitUntil(lambda: card.is_busy)
+    qtbot.waitUntil(lambda: bool(used))
+
+
+def test_how_a_download_goes_wraps_between_its_figures_alone(qtbot, card: FirstStart, window: MainWindow) -> None:
     offer = card.offers[0]
     assert offer.row is not None
     progress = DownloadProgress(DownloadPhase.DOWNLOADING, 19 * 10**8, 52 * 10**8, 48e6, 91.0)
@@ -129,6 +144,11 @@ def test_how_a_download_goes_wraps_between_its_figures_alone(card: FirstStart) -
     assert offer.state.text().replace("\N{NO-BREAK SPACE}", "_").split() == [
         "1.9_GB_of_5.2_GB", "·", "48_MB/s", "·", "1_min_31_s_left",
     ]  # fmt: skip
+    with qtbot.assertNotEmitted(offer.cancel_wanted):
+        offer.button.click()
+    (box,) = window.findChildren(QMessageBox)
+    assert "1.9 GB" in box.informativeText(), "much is not deleted by a slip of the mouse"
+    box.reject()
 
 
 def test_a_download_that_fails_says_why_and_is_tried_again(qtbot, card: FirstStart, hub: HubServer) -> None:

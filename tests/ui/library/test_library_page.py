@@ -116,6 +116,20 @@ def test_a_download_to_which_nothing_comes_says_so(page: LibraryPage) -> None:
     assert "left" not in page.downloads.rows[1].line.text()
 
 
+def test_a_download_that_failed_has_a_button_in_words(qtbot, page: LibraryPage) -> None:
+    failed = DownloadProgress(DownloadPhase.FAILED, 1, 100, 0.0, None)
+    page.show_tab(DOWNLOADS)
+    page.downloads.show_downloads((Download(1, REPO, "Q8_0", failed, Trouble("It broke.")),))
+    row = page.downloads.rows[1]
+    assert (row.use.text(), row.toggle.isHidden()) == ("Try again", True)
+    row.use.setFocus()
+    with qtbot.waitSignal(row.resume_wanted):
+        row.use.click()
+    page.downloads.show_downloads((Download(1, REPO, "Q8_0", replace(failed, phase=DownloadPhase.QUEUED)),))
+    assert page.window().focusWidget() is row.toggle, "the keyboard stays in the row"
+    assert row.use.isHidden()
+
+
 def test_a_click_that_was_meant_for_pause_uses_no_model(
     qtbot, page: LibraryPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +152,7 @@ def test_much_that_has_arrived_is_not_deleted_by_a_slip_of_the_mouse(page: Libra
     page.downloads.show_downloads((Download(1, REPO, "Q8_0", large),))
     page.downloads.rows[1].cancel.click()
     (box,) = page.window().findChildren(QMessageBox)
-    assert "4.2 GB" in box.informativeText()
+    assert box.informativeText() == "The 4.2 GB that have arrived are deleted."
     box.reject()
     window = page.window()
     before = page.tabs[DOWNLOADS].minimumWidth()
@@ -146,6 +160,10 @@ def test_much_that_has_arrived_is_not_deleted_by_a_slip_of_the_mouse(page: Libra
     window.link.downloads_changed.emit(window.link.downloads)
     assert page.tabs[DOWNLOADS].text() == f"{DOWNLOADS}  1"
     assert page.tabs[DOWNLOADS].minimumWidth() > before, "it has room for their number"
+    page.downloads.rows[1].cancel.click()
+    box = next(box for box in window.findChildren(QMessageBox) if box.isVisible())
+    assert box.informativeText().endswith("are deleted. Pause it to keep them.")
+    box.reject()
 
 
 def test_a_failure_that_comes_late_is_not_shown_with_another_repository(

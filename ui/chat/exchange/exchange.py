@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, Signal
 from models.formatting.system_error import system_reason
 from ui.chat.exchange.chat_text import FOOT, HEAD, as_json, as_markdown, file_name
 from ui.chat.exchange.taking_in import Taken, take_in
-from ui.chat.storage.chat_archive import ChatArchive
+from ui.chat.storage.chat_archive import ChatArchive, disk_reason
 from ui.chat.storage.ids import Ids
 from ui.chat.storage.store import ChatStore
 from ui.client.chat_records import ChatSummary
@@ -74,12 +74,17 @@ class Exchange(QObject):
             said = json.loads(line)
             if "problem" in said:
                 problems.append(str(said["problem"]))
+            if problems:
                 return None
             try:
-                take_in(store, said["chat"], self._ids, taken)
+                store.mended(lambda store: take_in(store, said["chat"], self._ids, taken))
             except (AttributeError, KeyError, OverflowError, TypeError, ValueError, sqlite3.IntegrityError):
                 taken.left_out["damaged chat"] += 1
-            return float(said["progress"])
+            except sqlite3.Error as error:  # of the others there would be gaps
+                problems.append(tr("Not all chats could be saved: {reason}", reason=disk_reason(error)))
+                return None
+            taken.share = float(said["progress"])
+            return taken.share
 
         def done(share: float | None) -> None:
             if self._process is process and share is not None:
@@ -102,8 +107,12 @@ class Exchange(QObject):
             self._process = None
             self.took_in.emit()
             n_seen = len(taken.new) + taken.n_known + taken.n_empty
-            if not problems and not n_seen and not taken.left_out:
-                problems.append(tr("The file could not be read: it may be damaged."))
+            if not problems and taken.share < 1:
+                problems.append(
+                    tr("The rest of the file could not be read: it may be damaged.")
+                    if taken.share
+                    else tr("The file could not be read: it may be damaged.")
+                )
             words = " ".join([*problems, *([taken.sentence()] if n_seen or not problems else [])])
             self.ended.emit(words, bool(problems) and not n_seen, taken.new)
 

@@ -59,7 +59,7 @@ def read_chat(data: bytes) -> FoundChat:
             _skip_state(stream)
         for place in range(stream.number("i")):
             _read_item(stream, version, place, model, found)
-    except (struct.error, MemoryError) as error:
+    except (struct.error, MemoryError, RecursionError) as error:
         raise UnknownFile(tr("This chat of GPT4All is damaged: it ends too soon.")) from error
     found.shown = found.said[-1].key if found.said else ""
     return found

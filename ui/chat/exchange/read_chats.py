@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ui.chat.exchange.found_chat import FoundChat, UnknownFile
 from ui.chat.exchange.gpt4all import MAGIC, read_chat
@@ -18,46 +20,15 @@ from ui.chat.exchange.other_programs import chats_in
 from ui.language import tr
 
 MOST_BYTES = 2 << 30  # of one file, also of one in an archive
+_NAMES = ("conversations", "chat-export", tr("Slipstream chats"))  # of JSON files with many chats
+_DAMAGED = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError)
 
 
 def read(path: Path) -> Iterator[tuple[float, FoundChat]]:
     """Yield each chat of a file with the share that is done. Raises UnknownFile."""
-    name = path.name
     try:
-        blobs = list(_blobs(path))
-    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        raise UnknownFile(tr("{name} cannot be read: it is damaged, locked, or not there.", name=name)) from error
-    if not blobs:
-        raise UnknownFile(
-            tr("{name} holds no chats: an archive from ChatGPT has a conversations.json in it.", name=name)
-        )
-    for place, data in enumerate(blobs):
-        if data.startswith(MAGIC):
-            yield (place + 1) / len(blobs), read_chat(data)
-            continue
-        try:
-            found = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise UnknownFile(
-                tr("{name} holds no chats: it is neither JSON nor a chat of GPT4All.", name=name)
-            ) from error
-        entries = list(chats_in(found))
-        for number, (reader, entry) in enumerate(entries, 1):
-            try:
-                chat = reader(entry)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                chat = FoundChat("", "", 0)
-                chat.left_out["damaged chat"] += 1
-            yield (place + number / len(entries)) / len(blobs), chat
-
-
-_NAMES = ("conversations", "chat-export", tr("Slipstream chats"))  # of JSON files with many chats
-
-
-def _blobs(path: Path) -> Iterator[bytes]:
-    """Yield the files with chats: the file itself, or those in an archive."""
-    if not zipfile.is_zipfile(path):
-        if path.stat().st_size > MOST_BYTES:
+        is_archive = zipfile.is_zipfile(path)
+        if not is_archive and path.stat().st_size > MOST_BYTES:
             raise UnknownFile(
                 tr(
                     "{name} is larger than {MOST_BYTES} GiB: export fewer chats at once.",
@@ -65,16 +36,70 @@ def _blobs(path: Path) -> Iterator[bytes]:
                     MOST_BYTES=MOST_BYTES >> 30,
                 )
             )
-        yield path.read_bytes()
+        found = zipfile.ZipFile(path) if is_archive else path.read_bytes()
+    except _DAMAGED as error:
+        raise _unreadable(path.name) from error
+    if isinstance(found, bytes):
+        yield from _chats(path.name, found)
         return
-    with zipfile.ZipFile(path) as archive:
-        for entry in archive.infolist():
-            last = entry.filename.rpartition("/")[2]
-            is_chats = (last.startswith(_NAMES) and last.endswith(".json")) or last.endswith(
-                (".conversation.json", ".chat")
-            )
-            if is_chats and entry.file_size <= MOST_BYTES:
-                yield archive.read(entry)
+    with found:
+        yield from _archived(path.name, found)
+
+
+def _archived(name: str, archive: zipfile.ZipFile) -> Iterator[tuple[float, FoundChat]]:
+    """Yield the chats of an archive. Of several files one that is damaged takes no other with it."""
+    entries = [entry for entry in archive.infolist() if entry.file_size <= MOST_BYTES and _has_chats(entry.filename)]
+    if not entries:
+        raise UnknownFile(
+            tr("{name} holds no chats: an archive from ChatGPT has a conversations.json in it.", name=name)
+        )
+    for place, entry in enumerate(entries):
+        try:
+            for share, chat in _chats(name, archive.read(entry)):
+                yield (place + share) / len(entries), chat
+        except (UnknownFile, *_DAMAGED) as error:
+            if len(entries) == 1:
+                raise error if isinstance(error, UnknownFile) else _unreadable(name) from error
+            yield (place + 1) / len(entries), _left_out("damaged file")
+
+
+def _has_chats(path: str) -> bool:
+    last = path.rpartition("/")[2]
+    has_many = last.startswith(_NAMES) and last.endswith(".json")
+    return has_many or last.endswith((".conversation.json", ".chat"))
+
+
+def _chats(name: str, data: bytes) -> Iterator[tuple[float, FoundChat]]:
+    if data.startswith(MAGIC):
+        yield 1.0, read_chat(data)
+        return
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UnknownFile(
+            tr("{name} cannot be read: it is neither whole JSON nor a chat of GPT4All.", name=name)
+        ) from error
+    entries = list(chats_in(found))
+    for number, (reader, entry) in enumerate(entries, 1):
+        try:
+            chat = reader(entry)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            chat = _left_out("damaged chat")
+        yield number / len(entries), chat
+
+
+def _unreadable(name: str) -> UnknownFile:
+    return UnknownFile(tr("{name} cannot be read: it is damaged, locked, or not there.", name=name))
+
+
+def _left_out(what: str) -> FoundChat:
+    found = FoundChat("", "", 0)
+    found.left_out[what] += 1
+    return found
+
+
+def _as_object(chat: FoundChat) -> dict[str, Any]:
+    return asdict(chat) | {"left_out": dict(chat.left_out)}
 
 
 def main() -> None:
@@ -85,7 +110,10 @@ def main() -> None:
 
     try:
         for share, chat in read(Path(sys.argv[1])):
-            say(chat=asdict(chat) | {"left_out": dict(chat.left_out)}, progress=round(share, 3))
+            try:
+                say(chat=_as_object(chat), progress=share)
+            except RecursionError:  # it is nested more deeply than any chat
+                say(chat=_as_object(_left_out("damaged chat")), progress=share)
     except UnknownFile as error:
         say(problem=str(error))
     except MemoryError:

@@ -20,8 +20,9 @@ _LATEST_MS = 253_402_300_800_000  # the end of the year 9999
 
 @dataclass(slots=True)
 class Taken:
-    """What became of the chats so far."""
+    """What became of the chats so far; ``share`` is how much of the file they are."""
 
+    share: float = 0.0
     new: list[int] = field(default_factory=list)  # the chats that have come
     n_archived: int = 0  # of these
     n_known: int = 0
@@ -50,6 +51,7 @@ class Taken:
 # One of it, and many, by what the readers of files call it.
 _WORDS = {
     "chat": (tr("chat"), tr("chats")), "damaged chat": (tr("damaged chat"), tr("damaged chats")),
+    "damaged file": (tr("damaged file"), tr("damaged files")),
     "image or file": (tr("image or file"), tr("images or files")),
     "tool result or thought": (tr("tool result or thought"), tr("tool results or thoughts")),
     "source of a reply": (tr("source of a reply"), tr("sources of replies")),
@@ -124,9 +126,9 @@ def _parents_first(said: dict[str, dict[str, Any]]) -> list[str]:
     """Return the keys with each parent before its children; a circle of parents is cut."""
     order: dict[str, None] = {}
     for key in said:
-        way: list[str] = []
+        way: dict[str, None] = {}
         while key in said and key not in order and key not in way:
-            way.append(key)
+            way[key] = None
             key = said[key]["parent"]
         order.update(dict.fromkeys(reversed(way)))
     return list(order)

@@ -18,10 +18,11 @@ from ui.chat.messages.deep_stages import DeepStages
 from ui.chat.messages.message_editor import MessageEditor
 from ui.chat.messages.message_view import MessageView, opening
 from ui.chat.messages.receipt_view import ReceiptCard, ReceiptLine
-from ui.chat.messages.receipts import CONTEXT_FULL, MODEL_GONE, failure_of, receipt
+from ui.chat.messages.receipts import CONTEXT_FULL, failure_of, receipt
 from ui.chat.messages.thoughts_view import THINKING, ThoughtsView
 from ui.chat.tools.calls_view import CallsView
 from ui.client.chat_records import EDITED, Message, Status
+from ui.client.problems import MODEL_GONE
 from ui.client.speeds import DeepProgress, deep_progress
 from ui.language import dotted, tr
 from ui.theme.colours import Dressed, colours

@@ -12,7 +12,7 @@ from ui.client.speeds import CHOICE_OF, STAGES, DeepReceipt, Speed, tokens_of
 from ui.language import dotted, of_data, tr
 
 # What the server says of these to clients that send requests holds for the moment, or is what the card's buttons do.
-CONTEXT_FULL, ENGINE_DIED, MODEL_GONE = "context_length_exceeded", "engine_died", "model_not_found"
+CONTEXT_FULL, ENGINE_DIED = "context_length_exceeded", "engine_died"
 
 
 def failure_of(message: Message) -> str | None:
