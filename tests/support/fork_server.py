@@ -44,7 +44,7 @@ CAN_FORK = hasattr(os, "pidfd_open")
 _FORKED = ("core.loading.worker", "core.loading.memory_fit", "app.jobs.quantise.worker", "app.jobs.pair_test.trial")
 # With all that is in them.
 _PARTS = (app.library_service, app.server)
-# Not huggingface_hub and keyring, which read the environment when they are imported, but what they need.
+# Not keyring, which reads the environment when it is imported, but what it needs; huggingface_hub reads it anew.
 _IMPORTED = (
     *_FORKED,
     "app.cli.main",
@@ -53,8 +53,14 @@ _IMPORTED = (
     "models.recommend.recommend",
     "certifi",
     "httpcore",
+    "httpcore2",
     "httpx",
     "httpx2",
+    "huggingface_hub.hf_api",
+    "importlib_metadata",
+    "jaraco.classes.properties",
+    "jaraco.context",
+    "jaraco.functools",
     "secretstorage",
     "tqdm",
     "truststore",
@@ -139,14 +145,19 @@ def stood_for(process: psutil.Process) -> psutil.Process:
 
 
 def _serve(name: str) -> None:
+    gc.disable()
     parts = (one.name for part in _PARTS for one in walk_packages(part.__path__, f"{part.__name__}."))
     for module in (*_IMPORTED, *parts):
         if not module.endswith("__main__"):
             importlib.import_module(module)
-    assert not {"huggingface_hub", "keyring"} & set(sys.modules)
+    assert "keyring" not in sys.modules
+    from app.server.application import all_routes
+
+    all_routes()
     fork_children(lambda: name)
     _fork_servers(name)
     gc.freeze()
+    gc.enable()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(f"\0{name}")
     listener.listen(64)
@@ -231,6 +242,7 @@ def _become(message: bytes, streams: list[int]) -> None:
         os.environ.clear()
         for name, _, value in (pair.partition(b"=") for pair in pairs):
             os.environb[name] = value
+        importlib.reload(sys.modules["huggingface_hub.constants"])
         os.chdir(folder)
         sys.stdin = TextIOWrapper(BufferedReader(FileIO(0, closefd=False)), "utf-8")
         sys.stdout, sys.stderr = (
