@@ -47,9 +47,15 @@ _PARTS = (app.library_service, app.server)
 # Not keyring, which reads the environment when it is imported, but what it needs; huggingface_hub reads it anew.
 _IMPORTED = (
     *_FORKED,
+    "_strptime",
+    "anyio._backends._asyncio",
     "app.cli.main",
     "app.cli.commands.serve",
     "app.doctor.checks",
+    "app.library.moving",
+    "core.loading.load_engine",
+    "encodings.idna",
+    "models.recommend.outline",
     "models.recommend.recommend",
     "certifi",
     "httpcore",
@@ -57,13 +63,16 @@ _IMPORTED = (
     "httpx",
     "httpx2",
     "huggingface_hub.hf_api",
-    "importlib_metadata",
+    "importlib_metadata._adapters",
     "jaraco.classes.properties",
     "jaraco.context",
     "jaraco.functools",
     "secretstorage",
+    "send2trash",
     "tqdm",
     "truststore",
+    "uvicorn.lifespan.on",
+    "uvloop",
     "yaml",
 )
 _LONGEST_MESSAGE = 1 << 17
