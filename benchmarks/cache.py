@@ -17,7 +17,7 @@ from benchmarks.http_load import StreamedReply, run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.kv_cache.disk_cache import FOLDER
 from core.llama.library import silence_log
-from core.llama.model import Model, Vocab
+from core.llama.model import Model
 from core.machine.host import core_count
 from tools.model_factory import gguf_factory
 
@@ -39,7 +39,7 @@ class Texts:
 
     def __init__(self) -> None:
         self._model = Model(str(gguf_factory.EMBER))
-        self._vocab = Vocab(self._model)
+        self._vocab = self._model.vocab
         self._n_used = 0
 
     def tokens(self, text: str) -> list[int]:

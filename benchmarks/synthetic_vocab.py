@@ -67,7 +67,7 @@ def model(n_vocab: int, n_layers: int) -> Path:
 def _make(path: Path, n_vocab: int, n_layers: int) -> Path:
     recipe = gguf_factory.Recipe(n_layers=n_layers, n_vocab=n_vocab)
     reader = gguf_factory.reader_of(EMBER)
-    entries = [_with_words(entry, n_vocab) for entry in gguf_factory._metadata(reader, recipe)]
+    entries = [_with_words(entry, n_vocab) for entry in gguf_factory._metadata(recipe)]
     tensors = [_with_rows(tensor, n_vocab) for tensor in gguf_factory.tensors_of(reader, replace(recipe, n_vocab=None))]
     return gguf_factory.write(path, entries, tensors)
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files in order."""
-    items.sort(key=_rank)
+    items.sort(key=lambda item: _rank(item.path))
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def _rank(item: pytest.Item) -> tuple[int, Path]:
-    folder = item.path.relative_to(_HERE).parts[0]
-    return _FOLDERS.index(folder) if folder in _FOLDERS else -1, item.path
+@cache
+def _rank(path: Path) -> tuple[int, Path]:
+    folder = path.relative_to(_HERE).parts[0]
+    return _FOLDERS.index(folder) if folder in _FOLDERS else -1, path

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from copy import copy
+from functools import cache
+from typing import Any, cast
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi import Request as HttpRequest
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
+from starlette.routing import BaseRoute
 
 from app import __version__
 from app.environment.paths import data_folder
@@ -282,23 +286,26 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
     )
     application.state.keys, application.state.origins = keys, origins
     application.state.meters = meters.Meters()
-    application.add_api_route("/docs", docs_page, methods=["GET"], include_in_schema=False)
+    application.router.routes += all_routes()
+    return application
+
+
+@cache
+def all_routes() -> tuple[BaseRoute, ...]:
+    """Return what answers each path, the same for every application."""
+    router = APIRouter()
+    router.add_api_route("/docs", docs_page, methods=["GET"], include_in_schema=False)
     for method, path, handler in ROUTES:
         tag = _PROTOCOLS.get(handler.__module__.split(".")[2], "Slipstream")
-        _add(application, method, path, handler, tag, _KINDS.get(handler, (JSON,)))
+        _add(router, method, path, handler, tag, _KINDS.get(handler, (JSON,)))
         if method == "GET":  # as health checks ask
-            application.add_api_route(
-                path,
-                handler,
-                methods=["HEAD"],
-                dependencies=_checks(handler, tag),
-                response_model=None,
-                include_in_schema=False,
-            )
-    _add(application, "GET", EVENTS, library_events, _LIBRARY, (EVENT_STREAM,))
+            head = copy(cast(APIRoute, router.routes[-1]))  # to make one takes much longer
+            head.methods, head.include_in_schema = {"HEAD"}, False
+            router.routes.append(head)
+    _add(router, "GET", EVENTS, library_events, _LIBRARY, (EVENT_STREAM,))
     for route in LIBRARY_ROUTES:
-        _add(application, route.method, route.path, handler_of(route), _LIBRARY, (JSON, EVENT_STREAM))
-    return application
+        _add(router, route.method, route.path, handler_of(route), _LIBRARY, (JSON, EVENT_STREAM))
+    return tuple(router.routes)
 
 
 def _checks(handler: Callable[..., Any], tag: str) -> list[Any]:
@@ -307,11 +314,11 @@ def _checks(handler: Callable[..., Any], tag: str) -> list[Any]:
 
 
 def _add(
-    application: FastAPI, method: str, path: str, handler: Callable[..., Any], tag: str, kinds: tuple[str, ...]
+    router: APIRouter, method: str, path: str, handler: Callable[..., Any], tag: str, kinds: tuple[str, ...]
 ) -> None:
     """Add a route that answers with one of these media types, as it is described."""
     extra = _UPLOAD if handler is batches.upload_file else {"parameters": query(_QUERIES.get(handler, ()))}
-    application.add_api_route(
+    router.add_api_route(
         path,
         handler,
         methods=[method],

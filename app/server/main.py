@@ -54,6 +54,7 @@ def run_server(settings: ServerSettings) -> int:
     Raises SlipstreamError for what cannot be begun with: an address, a model or a draft that is not there.
     """
     interrupts = EarlyInterrupts()
+    gc.disable()  # until it listens: to look through what is imported again and again takes an eighth of the start
     _return_large_blocks()
     if settings.exit_with_stdin:
         # Leave, as after Ctrl-C, when standard input ends: whoever started us is gone, maybe before we were ready.
@@ -136,6 +137,7 @@ def _serve(
             return
         application.state.open_port = OpenPort(server, keys, application.state.origins)
         gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
+        gc.enable()
         say_what_is_served(settings, keys, pool.main, port)
 
     def on_stop() -> None:

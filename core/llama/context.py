@@ -207,7 +207,7 @@ class Context:
             cells = f"{options.n_cells} KV cells of type {options.kv_type}"
             raise LoadFailed("llama.cpp could not make a context of {cells}.", cells=cells)
         self._memory: Any = ctypes.cast(L.llama_get_memory(self.c), ctypes.c_void_p)
-        self.n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
+        self.n_vocab = int(L.llama_vocab_n_tokens(L.llama_model_get_vocab(model.c)))
         self.n_cells = int(L.llama_n_ctx(self.c))
         self.n_batch = int(L.llama_n_batch(self.c))
         self.n_snapshots = int(L.llama_n_rs_seq(self.c))

@@ -68,7 +68,7 @@ def embedding_width(model: Model) -> int:
 
 def mask_token(model: Model) -> int:
     """Return the mask token, in place of a token to be drafted (``llama_vocab_mask``); negative if there is none."""
-    return int(L.llama_vocab_mask(model.vocab))
+    return int(L.llama_vocab_mask(model.vocab.c))
 
 
 def set_causal(context: Context, is_causal: bool) -> None:

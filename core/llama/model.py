@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,9 +91,13 @@ class Model:
         self.c: Any = L.llama_model_load_from_file(os.fsencode(path), params)
         if not self.c:
             raise LoadFailed("llama.cpp could not load {path}.", path=path)
-        self.vocab: Any = L.llama_model_get_vocab(self.c)
         self.is_offloaded = n_gpu_layers != 0
         self._read_facts()
+
+    @cached_property
+    def vocab(self) -> Vocab:
+        """Its vocabulary, read when it is first asked for: that of a large one takes a quarter of a second."""
+        return Vocab(self)
 
     def _read_facts(self) -> None:
         model = self.c
@@ -139,7 +144,7 @@ NO_TOKEN = -1  # LLAMA_TOKEN_NULL
 
 
 class Vocab:
-    """A model's vocabulary, with the bytes of every token in memory (``llama_vocab``). Safe to use from any thread.
+    """A model's vocabulary (``c``: ``llama_vocab``), with the bytes of every token. Safe to use from any thread.
 
     ``kind`` is that of its tokenizer (``llama_vocab_type``). ``pieces`` are the bytes that each token adds to visible
     text, empty for control tokens. ``adds_begin`` and ``adds_end`` are the tokens that every text begins and ends with,
@@ -149,8 +154,8 @@ class Vocab:
     """
 
     def __init__(self, model: Model) -> None:
-        """Read every piece once: about 1 µs per token."""
-        vocab = self._vocab = model.vocab
+        """Read every piece once: about 1 µs per token. Whoever has the model has its vocabulary already."""
+        vocab = self.c = L.llama_model_get_vocab(model.c)
         self.kind, self.n_tokens = int(L.llama_vocab_type(vocab)), int(L.llama_vocab_n_tokens(vocab))
         begin, end, separator = (int(one(vocab)) for one in (L.llama_vocab_bos, L.llama_vocab_eos, L.llama_vocab_sep))
         self.adds_begin = begin if L.llama_vocab_get_add_bos(vocab) else NO_TOKEN
@@ -172,7 +177,7 @@ class Vocab:
 
     def raw_text(self, token: int) -> bytes:
         """Return a token's raw text from the model file."""
-        return bytes(L.llama_vocab_get_text(self._vocab, token) or b"")
+        return bytes(L.llama_vocab_get_text(self.c, token) or b"")
 
     def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = True) -> npt.NDArray[np.int32]:
         """Return token ids of ``text`` (``llama_tokenize``).
@@ -184,11 +189,11 @@ class Vocab:
         room = len(data) + 8
         tokens = np.empty(room, np.int32)
         pointer = tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
-        count = L.llama_tokenize(self._vocab, data, len(data), pointer, room, add_special, parse_special)
+        count = L.llama_tokenize(self.c, data, len(data), pointer, room, add_special, parse_special)
         if count < 0:
             tokens = np.empty(-count, np.int32)
             pointer = tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
-            count = L.llama_tokenize(self._vocab, data, len(data), pointer, -count, add_special, parse_special)
+            count = L.llama_tokenize(self.c, data, len(data), pointer, -count, add_special, parse_special)
         # A chat template may have written the begin token that add_special adds again.
         is_doubled = add_special and count > 1 and tokens[0] == tokens[1] == self.adds_begin
         return tokens[int(is_doubled) : count].copy()
@@ -212,18 +217,18 @@ class Vocab:
     def fill_in_the_middle(self) -> FillInTheMiddle | None:
         """The tokens around a middle that is to be filled in, or None where the model has not all three."""
         find = (L.llama_vocab_fim_pre, L.llama_vocab_fim_suf, L.llama_vocab_fim_mid)
-        around = [int(one(self._vocab)) for one in find]
+        around = [int(one(self.c)) for one in find]
         if NO_TOKEN in around:
             return None
-        files = int(L.llama_vocab_fim_rep(self._vocab)), int(L.llama_vocab_fim_sep(self._vocab))
+        files = int(L.llama_vocab_fim_rep(self.c)), int(L.llama_vocab_fim_sep(self.c))
         return FillInTheMiddle(*(self.text(token) for token in (*around, *files)))
 
     def _piece(self, token: int, buffer: ctypes.Array[ctypes.c_char], special: bool) -> bytes:
-        length = L.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+        length = L.llama_token_to_piece(self.c, token, buffer, len(buffer), 0, special)
         if length < 0:
             buffer = ctypes.create_string_buffer(-length)
-            length = L.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
-        return ctypes.string_at(buffer, length)
+            length = L.llama_token_to_piece(self.c, token, buffer, len(buffer), 0, special)
+        return buffer.raw[:length]
 
 
 TensorCallback = Callable[[str], None]

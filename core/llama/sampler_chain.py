@@ -96,8 +96,7 @@ class SamplerChain:
         repeat_last_n = _length(params.repeat_last_n, n_ctx)
         penalties = (params.repeat_penalty, params.frequency_penalty, params.presence_penalty)
         if repeat_last_n and penalties != (1.0, 0.0, 0.0):
-            n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
-            self._add(L.llama_sampler_init_penalties(n_vocab, repeat_last_n, *penalties))
+            self._add(L.llama_sampler_init_penalties(model.vocab.n_tokens, repeat_last_n, *penalties))
             self.has_memory = True
         dry_last_n = _length(params.dry_penalty_last_n, n_ctx)
         if params.dry_multiplier > 0 and dry_last_n:
@@ -105,7 +104,7 @@ class SamplerChain:
             array = (ctypes.c_char_p * max(len(breakers), 1))(*breakers)
             self._add(
                 L.llama_sampler_init_dry(
-                    model.vocab,
+                    model.vocab.c,
                     params.dry_multiplier,
                     params.dry_base,
                     params.dry_allowed_length,

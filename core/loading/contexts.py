@@ -132,7 +132,7 @@ def draft_file(target: LoadedTarget, path: str) -> Iterator[Model]:
     options = replace(target.options, mlock=False, n_cpu_moe=None)
     model = Model(path, options, n_gpu_layers=target.n_gpu_layers)
     with closed_on_failure(model):
-        reason = why_vocabularies_differ(target.vocab, Vocab(model))
+        reason = why_vocabularies_differ(target.vocab, model.vocab)
         if reason:
             raise cannot_draft(target, path, reason)
         yield model

@@ -14,7 +14,6 @@ from core.kv_cache.memory import AttentionMemory, choose_memory
 from core.kv_cache.slot_table import SlotTable
 from core.llama import heads
 from core.llama.heads import StateBatch, why_unavailable
-from core.llama.model import Vocab
 from core.loading.contexts import (
     LoadedTarget,
     cannot_draft,
@@ -191,7 +190,7 @@ _CELLS = 8_192
 def small_model_facts(draft: DraftModelProposer, options: EngineOptions, n_ctx: int) -> SmallModel:
     """Return the facts of the draft model of a model with ``n_ctx`` tokens for each request."""
     assert options.draft_path is not None
-    model, vocab = draft.model, Vocab(draft.model)
+    model, vocab = draft.model, draft.model.vocab
     return SmallModel(
         name=in_utf8(Path(options.draft_path).stem),
         description=model.description,
@@ -244,7 +243,7 @@ def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
     cost = CostModel(draft.cost.snapshot())
     control = thread_control(context, cost, threads, loaded.n_gpu_layers)
     own = MeasuredContext(context, cost, loaded.n_slots, draft.reads, control)
-    intake = InputProcessor(draft.model, Vocab(draft.model), min(facts.n_ctx, n_cells))
+    intake = InputProcessor(draft.model, draft.model.vocab, min(facts.n_ctx, n_cells))
     memory = choose_memory(context, cost, is_recurrent=draft.model.is_recurrent, window=draft.reads.window)
     slots = SlotTable(memory, loaded.n_slots)
     engine = Engine(own, intake, slots, Meter(cost, draft.reads))

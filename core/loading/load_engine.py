@@ -193,7 +193,7 @@ def _build(
             "{model_path} is not a model that continues text, so Slipstream cannot run it.",
             model_path=options.model_path,
         )
-    vocab = Vocab(model)
+    vocab = model.vocab
     context = open_context(model, facts, options, size)
     with closed_on_failure(context):
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
@@ -335,7 +335,7 @@ def load_embedder(
 
     options = replace(options, mmap=is_mapped(facts, options, n_gpu_layers, free))
     model = Model(options.model_path, options, n_gpu_layers=n_gpu_layers, progress=progress)
-    vocab = Vocab(model)
+    vocab = model.vocab
     n_ctx = min(options.n_ctx or model.n_ctx_train, model.n_ctx_train)
     loaded = _loaded(
         model,

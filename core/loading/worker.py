@@ -296,6 +296,7 @@ class Worker:
 def main() -> int:
     """Load the model named by the first command and serve until the pipe closes."""
     faulthandler.enable()
+    gc.disable()  # until the model is there: nearly all that is made before stays
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     leave_signals_to_the_parent()
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -316,6 +317,7 @@ def main() -> int:
         outbox.close()
         return _EXIT_NOT_LOADED
     gc.freeze()  # imported objects stay: collecting them again and again would delay steps
+    gc.enable()
     try:
         Worker(engines, pipe, outbox).run()
     except Exception:

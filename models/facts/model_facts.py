@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from models.facts import architectures
@@ -30,6 +32,7 @@ MAX_EXPERTS = 1_024
 _MAX_HEADS = 65_536
 _MAX_LENGTH = 1 << 31
 _LONGEST_SHOWN = 200
+_MOST_KEPT = 8
 
 _RECURRENT = ("ssm_", "shortconv", "time_mix", "channel_mix")
 _BOTH_IN_ONE_LAYER = ("falcon-h1",)
@@ -224,8 +227,25 @@ class ModelFacts:
 
 
 def read_model(path: Path) -> ModelFacts:
-    """Read the headers of the model at ``path``, all parts of a split one; raises GgufError."""
+    """Read the headers of the model at ``path``, all parts of a split one; raises GgufError.
+
+    A load asks some times for those of a model and of its draft, and a header with a large vocabulary takes 0.1 s: the
+    facts of the last models are kept until a file changes.
+    """
     files = parts(Path(path))
+    try:
+        stamps = tuple((found.st_mtime_ns, found.st_size, found.st_ino) for found in map(os.stat, files))
+    except (OSError, ValueError):
+        return _facts_of(files)  # which says what is wrong
+    return _kept_facts(files, stamps)
+
+
+@lru_cache(_MOST_KEPT)
+def _kept_facts(files: tuple[Path, ...], _stamps: tuple[tuple[int, int, int], ...]) -> ModelFacts:
+    return _facts_of(files)
+
+
+def _facts_of(files: tuple[Path, ...]) -> ModelFacts:
     headers = []
     for number, file in enumerate(files, 1):
         try:

@@ -261,3 +261,14 @@ def test_another_file_by_that_name_is_none(tmp_path: Path, source: Path) -> None
     shutil.copy(EMBER, model)
     shutil.copy(source, tmp_path / "mmproj-F16.gguf")
     assert projector_beside(model) is None
+
+
+def test_the_header_of_a_file_is_read_once_until_the_file_changes(tmp_path: Path) -> None:
+    path = Path(shutil.copy(EMBER_DRAFT, tmp_path / "model.gguf"))
+    first = read_model(path)
+    assert read_model(path) is first
+    path.write_bytes(EMBER.read_bytes())
+    assert read_model(path).n_layers == 6
+    path.unlink()
+    with pytest.raises(GgufError, match=r"model\.gguf"):
+        read_model(path)

@@ -44,20 +44,35 @@ CAN_FORK = hasattr(os, "pidfd_open")
 _FORKED = ("core.loading.worker", "core.loading.memory_fit", "app.jobs.quantise.worker", "app.jobs.pair_test.trial")
 # With all that is in them.
 _PARTS = (app.library_service, app.server)
-# Not huggingface_hub and keyring, which read the environment when they are imported, but what they need.
+# Not keyring, which reads the environment when it is imported, but what it needs; huggingface_hub reads it anew.
 _IMPORTED = (
     *_FORKED,
+    "_strptime",
+    "anyio._backends._asyncio",
     "app.cli.main",
     "app.cli.commands.serve",
     "app.doctor.checks",
+    "app.library.moving",
+    "core.loading.load_engine",
+    "encodings.idna",
+    "models.recommend.outline",
     "models.recommend.recommend",
     "certifi",
     "httpcore",
+    "httpcore2",
     "httpx",
     "httpx2",
+    "huggingface_hub.hf_api",
+    "importlib_metadata._adapters",
+    "jaraco.classes.properties",
+    "jaraco.context",
+    "jaraco.functools",
     "secretstorage",
+    "send2trash",
     "tqdm",
     "truststore",
+    "uvicorn.lifespan.on",
+    "uvloop",
     "yaml",
 )
 _LONGEST_MESSAGE = 1 << 17
@@ -139,14 +154,19 @@ def stood_for(process: psutil.Process) -> psutil.Process:
 
 
 def _serve(name: str) -> None:
+    gc.disable()
     parts = (one.name for part in _PARTS for one in walk_packages(part.__path__, f"{part.__name__}."))
     for module in (*_IMPORTED, *parts):
         if not module.endswith("__main__"):
             importlib.import_module(module)
-    assert not {"huggingface_hub", "keyring"} & set(sys.modules)
+    assert "keyring" not in sys.modules
+    from app.server.application import all_routes
+
+    all_routes()
     fork_children(lambda: name)
     _fork_servers(name)
     gc.freeze()
+    gc.enable()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(f"\0{name}")
     listener.listen(64)
@@ -231,6 +251,7 @@ def _become(message: bytes, streams: list[int]) -> None:
         os.environ.clear()
         for name, _, value in (pair.partition(b"=") for pair in pairs):
             os.environb[name] = value
+        importlib.reload(sys.modules["huggingface_hub.constants"])
         os.chdir(folder)
         sys.stdin = TextIOWrapper(BufferedReader(FileIO(0, closefd=False)), "utf-8")
         sys.stdout, sys.stderr = (

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from core.llama.context import Batch, Context, ContextOptions
-from core.llama.model import Model, Vocab
+from core.llama.model import Model
 from core.values.request import PromptImage
 
 MARK = "<__media__>"
@@ -58,7 +58,7 @@ def reference(path: Path, mmproj: Path, text: str, files: tuple[bytes, ...], n_t
     options = ContextOptions(
         n_cells=1024, n_sequences=1, n_outputs=1, n_batch=512, n_ubatch=512, n_threads=1, flash_attention="on"
     )
-    context, vocab = Context(model, options), Vocab(model)
+    context, vocab = Context(model, options), model.vocab
     bitmaps = []
     for file in files:
         pixels = np.asarray(Image.open(io.BytesIO(file)).convert("RGB"))

@@ -104,7 +104,7 @@ def make(path: Path, recipe: Recipe) -> Path:
     """Write the model of ``recipe`` to ``path``, tensor by tensor, so that it needs little memory."""
     reader = reader_of(recipe.source)
     tensors = list(tensors_of(reader, recipe))
-    write(path, _metadata(reader, recipe), tensors)
+    write(path, _metadata(recipe), tensors)
     return path
 
 
@@ -158,7 +158,7 @@ def write(path: Path, entries: list[MetadataEntry], tensors: list[Tensor], with_
 
 def metadata_of(source: Path, n_vocab: int | None = None) -> list[MetadataEntry]:
     """Return all metadata of a model, to be changed and written again; with ``n_vocab`` tokens if that is given."""
-    return _metadata(reader_of(source), Recipe(source=source, n_vocab=n_vocab))
+    return _metadata(Recipe(source=source, n_vocab=n_vocab))
 
 
 @functools.cache
@@ -182,8 +182,14 @@ def _padded(n_bytes: int) -> int:
     return -(-n_bytes // gguf.GGUF_DEFAULT_ALIGNMENT) * gguf.GGUF_DEFAULT_ALIGNMENT
 
 
-def _metadata(reader: gguf.GGUFReader, recipe: Recipe) -> list[MetadataEntry]:
-    entries = [_entry(field) for field in reader.fields.values() if not field.name.startswith("GGUF.")]
+@functools.cache
+def _entries(source: Path) -> tuple[MetadataEntry, ...]:
+    fields = reader_of(source).fields.values()
+    return tuple(_entry(field) for field in fields if not field.name.startswith("GGUF."))
+
+
+def _metadata(recipe: Recipe) -> list[MetadataEntry]:
+    entries = list(_entries(recipe.source))
     prefix = next(entry.value for entry in entries if entry.key == "general.architecture")
     changed: dict[str, Any] = {}
     if recipe.n_layers:
@@ -278,6 +284,7 @@ def _router(layer: int, n_embd: int, n_experts: int) -> Tensor:
     return Tensor(name, gguf.GGMLQuantizationType.F32, (n_embd, n_experts), weights)
 
 
+@functools.cache
 def _cache_key() -> str:
     makers = sorted(Path(__file__).parent.glob("*_factory.py"))
     content = b"".join(path.read_bytes() for path in (*makers, EMBER, EMBER_DRAFT))

@@ -23,6 +23,9 @@ SECONDS = 60.0
 KEY = "key-of-the-library"
 
 
+async def _nothing() -> None: ...
+
+
 class LibraryServer:
     """Starts when created. ``command`` starts the library's process, with ``environment`` added to the present one."""
 
@@ -36,6 +39,7 @@ class LibraryServer:
             attach=lambda: None, find=lambda name: no_model, without=lambda goes: contextlib.nullcontext()
         )
         application = create_application(settings, cast(ModelPool, pool))
+        application.state.renderer = SimpleNamespace(start=_nothing, close=_nothing)  # nobody chats here
         application.state.library = LibraryWorker(command, lambda: merged, (0.1, 0.2))
         self._listening = listen(settings.hosts[0], 0)
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"

@@ -316,6 +316,7 @@ class HttpServer(uvicorn.Server):
         self.server_state = self._state = _ServerState()
         self._on_started, self._on_stop = on_started, on_stop
         self._more: asyncio.Server | None = None
+        self._leaving = asyncio.Event()
 
     def serve_until_stopped(self, listening: list[socket.socket]) -> None:
         """Block until a signal or ``stop``; calls that run then get an end."""
@@ -357,7 +358,14 @@ class HttpServer(uvicorn.Server):
             self.force_exit = True
             return
         self.should_exit = True
+        self._leaving.set()
         self._on_stop()
+
+    async def main_loop(self) -> None:
+        """Wait for ``stop``; uvicorn looks for it ten times a second. Headers say the time to a second."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._leaving.wait(), 1.0)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to accept connections."""

@@ -201,7 +201,9 @@ class ResponseStore:
     def _opened(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._file, check_same_thread=False)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            # Another server of this user may do so at the same time, for whom SQLite does not wait here.
+            with contextlib.suppress(sqlite3.OperationalError):
+                connection.execute("PRAGMA journal_mode = WAL")
             if _is_older(connection):
                 back_up_database(connection, self._file)
                 with connection:

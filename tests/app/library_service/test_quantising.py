@@ -37,7 +37,7 @@ def is_at_work(library: LibraryClient) -> bool:
 def test_one_is_made_after_the_other_a_name_only_once_and_a_cancelled_one_leaves_nothing(
     library: LibraryClient, slow_fox: Path, models_folder: Path
 ) -> None:
-    library.get(ask.Quantise("deep-F16", "Q4_K_M"))
+    library.get(ask.Quantise("deep-F16", "Q4_K_M", threads=1))
     assert "being made already" in library.ask(ask.Quantise("deep-F16", "Q4_K_M")).sentence
     library.get(ask.Quantise("deep-F16", "Q8_0"))
     library.wait_for(lambda: len(library.quantisings) == 2 and library.quantisings[0].phase != QuantisePhase.QUEUED)
@@ -52,7 +52,7 @@ def test_one_is_made_after_the_other_a_name_only_once_and_a_cancelled_one_leaves
 def test_a_process_that_ends_with_its_server_leaves_nothing(
     library: LibraryClient, slow_fox: Path, models_folder: Path
 ) -> None:
-    library.get(ask.Quantise("deep-F16", "Q4_K_M"))
+    library.get(ask.Quantise("deep-F16", "Q4_K_M", threads=1))
     library.wait_for(lambda: is_at_work(library))
     library.close()
     assert files_of(models_folder) == ["deep-F16.gguf"]
@@ -60,11 +60,11 @@ def test_a_process_that_ends_with_its_server_leaves_nothing(
 
 def test_a_child_that_dies_is_told_and_the_next_copy_is_made(open_library, slow_fox: Path) -> None:
     library = open_library(library_command)
-    library.get(ask.Quantise("deep-F16", "Q4_K_M"))
+    library.get(ask.Quantise("deep-F16", "Q4_K_M", threads=1))
     library.wait_for(lambda: is_at_work(library))
     for child in library.server.process.children():
         child.kill()
     library.wait_for(lambda: phases(library) == [QuantisePhase.FAILED])
     assert "Nothing of it is left" in (library.quantisings[0].problem or "")
-    library.get(ask.Quantise("deep-F16", "Q4_K_M"))
+    library.get(ask.Quantise("deep-F16", "Q4_K_M", threads=1))
     library.wait_for(lambda: phases(library) == [QuantisePhase.FAILED, QuantisePhase.DONE])

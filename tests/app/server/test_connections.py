@@ -94,13 +94,18 @@ def small(monkeypatch: pytest.MonkeyPatch, ended: threading.Event) -> Iterator[s
     application = Starlette(routes=[Route("/", lambda request: PlainTextResponse("yes")), *routes])
     ready = threading.Event()
     listening = listen("127.0.0.1", 0)
-    served = HttpServer(application, lambda server: ready.set(), goes_on.set)
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def on_started(server: HttpServer) -> None:
+        loops.append(asyncio.get_running_loop())
+        ready.set()
+
+    served = HttpServer(application, on_started, goes_on.set)
     thread = threading.Thread(target=lambda: asyncio.run(served.serve([listening])))
     thread.start()
     assert ready.wait(60)
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    goes_on.set()
-    served.should_exit = True
+    loops[0].call_soon_threadsafe(served.stop)
     thread.join(30)
     listening.close()
 
@@ -340,3 +345,26 @@ def test_who_comes_in_while_the_server_leaves_is_sent_away_like_the_others() -> 
         return {*server.server_state.connections}
 
     assert asyncio.run(run()) == set()
+
+
+def test_who_waits_looks_at_the_time_once_a_second_and_leaves_at_once() -> None:
+    """Ten looks a second keep a processor from resting."""
+    looks: list[int] = []
+
+    class Noting(HttpServer):
+        async def on_tick(self, counter: int) -> bool:
+            looks.append(counter)
+            return await super().on_tick(counter)
+
+    async def run() -> None:
+        server = Noting(Starlette(), lambda server: None, lambda: None)
+        with listen("127.0.0.1", 0) as listening:
+            serving = asyncio.create_task(server.serve([listening]))
+            await asyncio.sleep(0.4)
+            server.stop()
+            await asyncio.sleep(0.02)
+            assert server.server_state.is_leaving
+            await serving
+
+    asyncio.run(run())
+    assert len(looks) == 2

@@ -15,7 +15,7 @@ from core.values.request import SamplingParams
 from tests.support.engines import Ledger, complete, open_engine, run, submit
 from tests.support.interruptions import aborting
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
-from tests.support.prompts import FOX, SURE, chat
+from tests.support.prompts import EMBER_DRAFT, FOX, SURE, chat
 from tests.support.proposers import price
 
 ANSWER_START = "A small draft model guesses the next few tokens"
@@ -33,7 +33,7 @@ PROMPTS = (
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    with open_engine(n_slots=8, n_ctx=1024) as made:
+    with open_engine(EMBER_DRAFT, n_slots=8, n_ctx=1024) as made:
         # Drafts that come and go with the load would round otherwise each time.
         price(made, {1: 0.0105, 2: 0.0159, 4: 0.022, 8: 0.036, 64: 0.24})
         yield made
@@ -42,7 +42,7 @@ def engine() -> Iterator[Engine]:
 @pytest.fixture(scope="module")
 def plain_engine() -> Iterator[Engine]:
     """One row for each sequence and step."""
-    with open_engine(n_slots=8, n_ctx=1024, speculation="off") as made:
+    with open_engine(EMBER_DRAFT, n_slots=8, n_ctx=1024, speculation="off") as made:
         yield made
 
 
@@ -156,7 +156,7 @@ def test_max_tokens_0_evaluates_the_prompt_only(engine: Engine) -> None:
 
 
 def test_without_max_tokens_the_context_is_the_limit() -> None:
-    with open_engine(n_slots=2, n_ctx=64) as engine:
+    with open_engine(EMBER_DRAFT, n_slots=2, n_ctx=64) as engine:
         _, ended, _ = complete(engine, sampling=SamplingParams(temperature=0, ignore_eos=True))
         assert ended.reason is FinishReason.LENGTH
         assert ended.receipt.n_prompt + ended.receipt.n_generated == 64
@@ -170,7 +170,7 @@ def test_any_unicode_can_be_asked_and_lone_surrogates_do_no_harm(engine: Engine)
 
 def test_the_same_long_prompt_sent_by_many_is_shared() -> None:
     prompt = "x = 1\n" * 100
-    with open_engine(n_slots=4, n_ctx=1024, n_ubatch=64) as engine:
+    with open_engine(EMBER_DRAFT, n_slots=4, n_ctx=1024, n_ubatch=64) as engine:
         submit(engine, "a", prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
         ledger = Ledger()
         while "a" not in ledger.text:
@@ -197,9 +197,9 @@ def test_logprobs_are_those_of_the_model_before_any_sampler(engine: Engine) -> N
 
 def test_short_memory_lets_everybody_finish_with_the_same_text() -> None:
     prompts = [chat(f"Tell me a story about a {animal}.") for animal in ("fox", "bear", "owl")]
-    with open_engine(n_slots=3, n_ctx=256) as roomy:
+    with open_engine(EMBER_DRAFT, n_slots=3, n_ctx=256) as roomy:
         expected = [greedy(roomy, prompt, max_tokens=150)[0] for prompt in prompts]
-    with open_engine(n_slots=3, n_ctx=256, n_cells=256) as engine:
+    with open_engine(EMBER_DRAFT, n_slots=3, n_ctx=256, n_cells=256) as engine:
         refused = []
         decode = engine.context.decode
 
@@ -286,7 +286,9 @@ def test_the_python_work_of_a_step_does_not_grow_with_the_context() -> None:
 
     counts = []
     milliseconds = itertools.count()
-    with open_engine(clock=lambda: next(milliseconds) / 1_000, n_slots=1, n_ctx=1024, speculation="off") as engine:
+    with open_engine(
+        EMBER_DRAFT, clock=lambda: next(milliseconds) / 1_000, n_slots=1, n_ctx=1024, speculation="off"
+    ) as engine:
         for n_prompt in (30, 900):
             submit(engine, "a", tuple([20] * n_prompt), sampling=SamplingParams(temperature=0, ignore_eos=True))
             for _ in range(3):

@@ -14,7 +14,7 @@ from core.values.messages import PromptScored, RequestEvent
 from core.values.request import Lane, SamplingParams
 from tests.support.engines import complete, open_engine, run, submit
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS
-from tests.support.prompts import FOX, SURE
+from tests.support.prompts import EMBER_DRAFT, FOX, SURE
 
 TEXT = tuple(range(300, 500))  # more tokens than a step has outputs, and none is likely
 NEAR = 0.05  # steps of other widths round otherwise
@@ -22,7 +22,7 @@ NEAR = 0.05  # steps of other widths round otherwise
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    with open_engine(n_slots=2, n_ctx=1024) as made:
+    with open_engine(EMBER_DRAFT, n_slots=2, n_ctx=1024) as made:
         yield made
 
 

@@ -24,7 +24,7 @@ from core.kv_cache.disk_cache import FOLDER, Blob, DiskTier, SegmentFolder, Segm
 from core.kv_cache.segment_store import segment_id
 from tests.support.engines import complete, open_engine, settle
 from tests.support.near_ties import assert_same_up_to_a_near_tie, greedy
-from tests.support.prompts import EMBER, words
+from tests.support.prompts import EMBER, EMBER_DRAFT, words
 from tests.support.waiting import until
 
 KEY = bytes(range(16))
@@ -43,7 +43,7 @@ def ask(engine: Engine, prompt: tuple[int, ...], n: int = 2) -> int:
 def open_on(folder: Path, *, is_awaited: bool = True, **options: Any) -> Iterator[Engine]:
     """Open an engine whose disk is waited for; ``is_awaited`` False: as long as computing would take."""
     options = {"n_slots": 2, "n_ctx": 512, "speculation": "off", "cache_disk": GB, **options}
-    with open_engine(cache_folder=folder, **options) as engine:
+    with open_engine(EMBER_DRAFT, cache_folder=folder, **options) as engine:
         if is_awaited:
             engine.slots.prefill_seconds = lambda n_tokens: LONG_WAIT
         yield engine
@@ -259,7 +259,7 @@ def test_a_disk_that_reads_for_longer_than_computing_takes_is_not_waited_for(
 
 
 def test_the_disk_keeps_to_its_limit_over_restarts_and_models(folder: Path) -> None:
-    most = 1_500_000
+    most = 173_000
     with open_on(folder, cache_disk=most) as engine:
         settle(engine)
         for seed in range(3, 8):
@@ -308,7 +308,7 @@ def test_forgetting_texts_deletes_their_files(folder: Path) -> None:
 
 def test_the_files_of_all_models_can_be_deleted(folder: Path) -> None:
     n_bytes = size(folder)
-    assert n_bytes > 1_000_000
+    assert n_bytes > 200_000
     assert clear(folder) == n_bytes
     assert files(folder) == []
     assert clear(folder) == 0

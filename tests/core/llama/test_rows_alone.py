@@ -22,7 +22,6 @@ from core.llama.context import Batch, Context, ContextOptions, DecodeStatus
 from core.llama.library import L
 from core.llama.model import Model
 from core.process.child_process import WAITING
-from tests.support.prompts import EMBER
 from tools.model_factory import gguf_factory, hybrid_factory, recurrent_factory
 from tools.model_factory.gguf_factory import Recipe
 
@@ -35,10 +34,16 @@ Q4_K_M, Q5_K_S = 15, 16
 Logits = npt.NDArray[np.float32]
 
 
+def ember(tensor_type: str | None = None, n_experts: int = 0) -> Path:
+    """Return Ember's first two layers: more of them have the same shapes."""
+    recipe = Recipe(n_layers=2, tensor_type=tensor_type, n_experts=n_experts, n_experts_used=n_experts // 2)
+    return gguf_factory.cached(recipe)
+
+
 def quantised(path: Path, kind: int) -> Path:
     options = L.llama_model_quantize_default_params()
     options.ftype, options.nthread = kind, 1
-    source = gguf_factory.cached(Recipe(tensor_type="F16"))
+    source = ember("F16")
     assert L.llama_model_quantize(str(source).encode(), str(path).encode(), ctypes.byref(options)) == 0
     return path
 
@@ -100,13 +105,13 @@ def with_a_past(context: Context, tokens: npt.NDArray[np.int32], seed: int) -> L
 
 
 MODELS: dict[str, Callable[[Path], Path]] = {
-    "q8_0": lambda path: EMBER,
-    "f16": lambda path: gguf_factory.cached(Recipe(tensor_type="F16")),
-    "q4_0": lambda path: gguf_factory.cached(Recipe(tensor_type="Q4_0")),
+    "q8_0": lambda path: ember(),
+    "f16": lambda path: ember("F16"),
+    "q4_0": lambda path: ember("Q4_0"),
     "q4_k_m": lambda path: quantised(path, Q4_K_M),
     "q5_k_s": lambda path: quantised(path, Q5_K_S),
-    "experts": lambda path: gguf_factory.cached(Recipe(n_experts=4, n_experts_used=2)),
-    "experts-q4_0": lambda path: gguf_factory.cached(Recipe(tensor_type="Q4_0", n_experts=4, n_experts_used=2)),
+    "experts": lambda path: ember(n_experts=4),
+    "experts-q4_0": lambda path: ember("Q4_0", n_experts=4),
     "windows": recurrent_factory.gemma3,
     "hybrid": hybrid_factory.qwen35,
 }
@@ -143,9 +148,9 @@ def test_threads_share_the_work_without_a_difference() -> None:
 def test_cells_in_any_order_are_attended_to_in_the_order_of_positions() -> None:
     """The room that another text leaves at the front of the cache is filled with later positions."""
     tokens = np.random.default_rng(4).integers(7, 250, 200).astype(np.int32)
-    with opened(EMBER, 2, "f16") as context:
+    with opened(ember(), 2, "f16") as context:
         alone = np.concatenate([evaluate(context, [(0, tokens[at : at + 1], at)]) for at in range(len(tokens))])
-    with opened(EMBER, 2, "f16") as context:
+    with opened(ember(), 2, "f16") as context:
         for at in range(0, 720, 90):
             evaluate(context, [(1, tokens[:90], at)])
         found = [evaluate(context, [(0, tokens[:80], 0)])]

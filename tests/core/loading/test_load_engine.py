@@ -15,6 +15,8 @@ import pytest
 
 from core.cost.calibration import calibrate, steps_key
 from core.cost.cost_model import Calibration
+from core.llama.model import Vocab
+from core.loading.load_drafts import open_draft_engine
 from core.loading.load_engine import load_engine
 from core.loading.memory_fit import context_size
 from core.machine.host import core_count
@@ -343,3 +345,15 @@ def test_a_draft_without_room_is_left_out_or_refused(monkeypatch: pytest.MonkeyP
     engine, model = load(replace(options, must_draft=False))
     engine.close()
     assert "does not draft: with it there is too little memory" in model.notices[0]
+
+
+def test_a_vocabulary_is_read_once_however_many_parts_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large one takes a quarter of a second, and the draft that can also answer is asked for its own."""
+    read, made = [], Vocab.__init__
+    monkeypatch.setattr(Vocab, "__init__", lambda vocab, model: (read.append(model), made(vocab, model))[1])
+    options = EngineOptions(str(EMBER), n_ctx=256, n_threads=1, draft_path=str(EMBER_DRAFT), calibrates=False)
+    engine, loaded = load(options)
+    small = open_draft_engine(engine, loaded)
+    assert read == [engine.model, small.model]
+    small.close()
+    engine.close()
