@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -93,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # In UTF-8 that is only what Python has for bytes in names of files, and whoever reads JSON knows it so.
         errors = "backslashreplace" if (stream.encoding or "").lower() == "utf-8" else "replace"
         stream.reconfigure(errors=errors)  # type: ignore[union-attr]  # neither is replaced here
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # whoever wants text, or a key, says what is wrong with it
     try:
         code = _run(arguments)
         sys.stdout.flush()

@@ -117,7 +117,7 @@ class Client:
     def __init__(self, url: str, api_key: str | None = None, timeout: float = _SHORT_SECONDS) -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ServerUnreachable(f"{url} is not an address of a server; it looks like http://127.0.0.1:8642.")
+            raise ServerUnreachable(f"{url!r} is not an address of a server; it looks like http://127.0.0.1:8642.")
         self.url = f"{parts.scheme}://{parts.netloc}"
         self._parts, self._port = parts, _port(parts)
         self._api_key, self._timeout = api_key, timeout

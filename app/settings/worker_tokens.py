@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from app.environment.paths import config_folder, make_private
 from core.values.addresses import is_worker, worker_address
-from core.values.errors import BadOption
+from core.values.errors import BadOption, SlipstreamError
 from models.files.disk import is_there, write_whole
-from models.files.json_store import JsonStore
+from models.files.json_store import JsonStore, StoreRefused
 from models.files.system_keyring import forget_secret, keep_secret, kept_secret
 from models.formatting.sentence import Sentence
 
@@ -71,17 +72,24 @@ def known_workers() -> tuple[str, ...]:
 
 
 def add_worker(worker: str, token: str) -> bool:
-    """Keep a worker and its token; False where no keyring could keep it. Raises StoreRefused."""
+    """Keep a worker and its token; False where no keyring could keep it. Raises SlipstreamError."""
     if not keep_secret(_SERVICE, worker, token):
         return False
-    _store().update(lambda entries: entries.update({worker: {}}))
+    _change(lambda entries: entries.update({worker: {}}))
     return True
 
 
 def forget_worker(worker: str) -> None:
-    """Keep a worker and its token no longer. Raises StoreRefused."""
+    """Keep a worker and its token no longer. Raises SlipstreamError."""
     forget_secret(_SERVICE, worker)
-    _store().update(lambda entries: entries.pop(worker, None))
+    _change(lambda entries: entries.pop(worker, None))
+
+
+def _change(change: Callable[[dict[str, Any]], None]) -> None:
+    try:
+        _store().update(change)
+    except StoreRefused as error:
+        raise SlipstreamError(str(error)) from None
 
 
 def _store() -> JsonStore:

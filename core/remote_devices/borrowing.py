@@ -154,7 +154,7 @@ def enter(channel: MessageSocket, token: str) -> bool:
 
 def _proof(token: str, who: str, of_worker: str, of_engine: str) -> bytes:
     said = f"slipstream {PROTOCOL} {who} {of_worker} {of_engine}"
-    return hmac.new(token.encode(), said.encode(), "sha256").hexdigest().encode()
+    return hmac.new(token.encode(errors="surrogateescape"), said.encode(), "sha256").hexdigest().encode()
 
 
 # A worker whose client has just left frees its memory first, which takes a while for a large model.

@@ -33,7 +33,7 @@ def worker_address(device: str) -> tuple[str, int]:
         host = None
     if not is_worker(device) or not host or parts.path or parts.query or parts.username:
         raise BadOption(
-            "A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device}.", device=repr(device)
+            "A worker is named as rpc://HOST:PORT, as it says when it starts, not {device}.", device=repr(device)
         )
     return host, port
 

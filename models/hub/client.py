@@ -85,7 +85,7 @@ class Hub:
 
     def user_of(self, secret: str) -> str:
         """The name of a token's owner; raises BadToken."""
-        answer = self._ask(lambda api: api.whoami(token=secret))
+        answer = self._ask(lambda api: api.whoami(token=_sendable(secret)))
         return str(answer.get("name", "?"))
 
     def file_url(self, repo_id: str, commit: str, path: str) -> str:
@@ -103,7 +103,14 @@ class Hub:
         from huggingface_hub import HfApi
 
         token = self.settings.token
-        return HfApi(endpoint=self.settings.address, token=token.secret if token else False)
+        return HfApi(endpoint=self.settings.address, token=_sendable(token.secret) if token else False)
+
+
+def _sendable(secret: str) -> str:
+    """Return a token that a header can hold; raises BadToken."""
+    if not (secret.isascii() and secret.isprintable()):
+        raise BadToken
+    return secret
 
 
 @contextmanager

@@ -296,6 +296,15 @@ def test_chat_reads_a_pipe(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) ->
     assert [request["messages"][0]["content"] for request in fake.requests] == ["grüße", "above\n\nbelow"]
 
 
+@pytest.mark.parametrize("words", ["models login", "remotes add rack http://127.0.0.1:9 --key-stdin"])
+def test_a_secret_that_is_no_text_is_refused_with_a_sentence(
+    words: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", piped(b"\xff\xfe\n"))
+    code, _, err = typed(*words.split())
+    assert (code, err.startswith("Error: That is no")) == (ExitCode.USAGE, True)
+
+
 def test_a_chat_on_a_terminal_keeps_the_turns(fake: FakeServer, typing, typed: Typed) -> None:
     typing(["one", "two \\", "lines", "/new", '"""a', 'b"""', "/nonsense", "/help", "/model", "/quit"])
     code, out, err = typed("chat", "--url", fake.url)
@@ -543,13 +552,16 @@ def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
     assert "Refining: 85 tokens" in shown
     assert "Answering without drafts: no slot is free." in shown
     assert shown.endswith("\r\x1b[K")
-    assert "from 4 drafts" in reply.receipt()
+    assert "from 4 drafts" in reply.receipt(None)
     reply.collect([Finished("stop", TIMINGS | {"deep": {"drafts": 1, "reason": "no slot"}})], lambda _: None)
-    assert "no drafts: no slot" in reply.receipt()
+    assert "no drafts: no slot" in reply.receipt(None)
     reply.timings = {"decode_tokens": 3, "kv_type": "f16"}
-    assert "cache" not in reply.receipt()
+    assert "cache" not in reply.receipt(None)
     reply.timings["kv_type"] = "q8_0"
-    assert "q8_0 cache" in reply.receipt()
+    assert "q8_0 cache" in reply.receipt(None)
+    reply.model = "ember-q8_0"
+    assert "answered by ember-q8_0" in reply.receipt("rack/other")
+    assert "answered by" not in reply.receipt("rack/ember-q8_0")
 
 
 def test_a_server_starts_without_what_most_servers_never_use() -> None:

@@ -44,6 +44,7 @@ def test_set_show_and_reset(models, config):
         (("ember", "--set", "colour=red"), ExitCode.USAGE, "no setting 'colour'"),
         (("ember", "--reset", "colour"), ExitCode.USAGE, "no setting 'colour'"),
         (("ember", "--set", "draft=nobody"), ExitCode.MODEL, "no model called 'nobody'"),
+        (("ember", "--set", "draft="), ExitCode.USAGE, "To draft with the recommended one, reset it."),
         (
             ("ember", "--set", "ctx=99999999999"),
             ExitCode.USAGE,

@@ -102,6 +102,12 @@ def test_a_mistyped_address_is_told_before_a_key_is_asked_for(remotes):
         assert sys.stdin.read() == KEY
 
 
+def test_a_model_that_is_not_here_cannot_step_in(remotes):
+    code, _, err = remotes("add", "a", "http://127.0.0.1:1", "--no-key", "--fallback", "nope")
+    assert (code, "There is no model called 'nope'. Models: ember-q8_0" in err) == (ExitCode.MODEL, True)
+    assert remotes("list")[1] == "There are no remotes.\n"
+
+
 def test_a_key_is_for_one_address_only(remotes, fake, home, monkeypatch):
     remotes("add", "rack", fake.url, "--key-stdin", stdin=KEY)
     store = RemoteStore()

@@ -15,6 +15,7 @@ import keyring
 import pytest
 
 from app.environment.exit_codes import ExitCode
+from app.environment.paths import config_folder
 from app.fit_reports.fit_reports import current_machine
 from app.settings.worker_tokens import VARIABLE, named_workers, own_token, tokens_for
 from core.remote_devices.borrowing import look
@@ -87,7 +88,7 @@ def test_a_token_that_was_tried_is_remembered_in_the_keyring(
     kept: dict[tuple[str, str], str] = {}
     monkeypatch.setattr(keyring, "set_password", lambda service, name, secret: kept.update({(service, name): secret}))
     monkeypatch.setattr(keyring, "get_password", lambda service, name: kept.get((service, name)))
-    monkeypatch.setattr(sys, "stdin", io.StringIO("a wrong token that is long\n"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a wrong token that is no text: \udcff\n"))
     code, _, err = typed("worker", "--remember", "nonsense")
     assert (code, "rpc://HOST:PORT" in err, sys.stdin.tell()) == (ExitCode.USAGE, True, 0), "no token was asked for"
     assert typed("worker", "--remember", worker.address)[0] == ExitCode.UNREACHABLE
@@ -95,6 +96,12 @@ def test_a_token_that_was_tried_is_remembered_in_the_keyring(
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TOKEN}\n"))
     assert "Its token is in the system's keyring." in typed("worker", "--remember", worker.address)[1]
     assert tokens_for(["CUDA0", worker.address]) == ((worker.address, TOKEN),)
+    workers = config_folder() / "workers.json"
+    workers.unlink()
+    workers.mkdir()  # what cannot be read as a file
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TOKEN}\n"))
+    code, _, err = typed("worker", "--remember", worker.address)
+    assert (code, f"{workers} cannot be read" in err) == (ExitCode.ERROR, True)
 
 
 def test_a_token_comes_from_a_file_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8940,8 +8940,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/values/addresses.py" />
-      <source>A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device}.</source>
-      <translation>Ein Worker heißt rpc://HOST:PORT, wie ./slipstream worker es ausgibt, nicht {device}.</translation>
+      <source>A worker is named as rpc://HOST:PORT, as it says when it starts, not {device}.</source>
+      <translation>Ein Worker heißt rpc://HOST:PORT, wie er es beim Start sagt, nicht {device}.</translation>
     </message>
     <message>
       <location filename="../../core/values/addresses.py" />

@@ -92,7 +92,7 @@ class TerminalChat:
         try:
             self._collect(reply)
             _print("\n")
-            _say(f"[{reply.receipt()}]")
+            _say(f"[{reply.receipt(self._conversation.model)}]")
         except KeyboardInterrupt:
             _say("\n[stopped]")
         except SlipstreamError:

@@ -72,16 +72,20 @@ class CollectedReply:
             **broken,
         }
 
-    def receipt(self) -> str:
+    def receipt(self, asked: str | None) -> str:
         """Return one line: tokens and their speed, time to first token, prompt, drafts if there were any.
 
         What they brought is said where the engine knows what plain decoding takes.
-        The KV cache is named where it is not of the usual type.
+        The KV cache is named where it is not of the usual type, and the model where another one was ``asked``.
         """
         timings = self.timings
+        # A remote says its model's name without its own.
+        is_other = asked is not None and self.model is not None and not asked.endswith(self.model)
+        answered = [f"answered by {self.model}"] if is_other else []
         if not timings:
-            return f"{self.usage.get('completion_tokens', '?')} tokens"
+            return " · ".join([f"{self.usage.get('completion_tokens', '?')} tokens", *answered])
         parts = [
+            *answered,
             f"{_count(timings, 'decode_tokens')} at {speed(timings.get('decode_per_second') or 0)}",
             f"first token after {(timings.get('ttft_ms') or 0) / 1000:.2f} s",
             f"prompt {_count(timings, 'prefill_tokens')} at {speed(timings.get('prefill_per_second') or 0)}"

@@ -107,16 +107,16 @@ def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, 
                 _end_line(reply)  # what is said of it begins on a line of its own
             raise
         # Before the server is ended, which takes a while.
-        _finish(reply, as_json=as_json, quiet=quiet)
+        _finish(reply, target.model, as_json=as_json, quiet=quiet)
 
 
-def _finish(reply: CollectedReply, *, as_json: bool, quiet: bool) -> None:
+def _finish(reply: CollectedReply, asked: str | None, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         print(json.dumps(reply.as_json(), ensure_ascii=False), flush=True)
         return
     _end_line(reply)
     if not quiet:
-        print(reply.receipt(), file=sys.stderr, flush=True)
+        print(reply.receipt(asked), file=sys.stderr, flush=True)
 
 
 def _end_line(reply: CollectedReply) -> None:

@@ -50,6 +50,10 @@ def _add(
     """
     store = _store()
     store.check(name, url)  # before a key is asked for
+    if fallback and "/" not in fallback:  # the store refuses a remote's
+        from app.library.find_model import find_model
+
+        find_model(fallback)
     remote = store.add(name, url, key=_key(key_stdin, no_key), fallback=fallback, models=model or ())
     known = asyncio.run(_ask(store, remote))
     if as_json:

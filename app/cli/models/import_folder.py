@@ -51,8 +51,11 @@ def _import(folder: Path, as_json: bool) -> None:
         return
     usable = [entry for entry in entries if entry.problem is None]
     what = "" if place.kind == "folder" else f" ({place.kind})"
-    say(f"{place.path}{what}: {len(usable)} of {how_many(len(entries), 'model')} can be used.")
-    say("\n".join([*(f"  {one_line(entry.name)}" for entry in usable[:50]), *problems]))
+    found = (
+        f"{len(usable)} of {how_many(len(entries), 'model')} can be used." if entries else "there are no models yet."
+    )
+    lines = [*(f"  {one_line(entry.name)}" for entry in usable[:50]), *problems]
+    say("\n".join([f"{place.path}{what}: {found}", *lines]))
 
 
 def _forget(folder: Path, as_json: bool) -> None:

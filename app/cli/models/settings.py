@@ -29,7 +29,7 @@ def settings(
     """Show or change the settings of a model.
 
     They hold wherever the model is loaded or answers, unless a command's option or a request says otherwise. A model
-    that is loaded takes a changed context, kv_type, gpu_layers, threads and draft when it is loaded next.
+    that is loaded takes a changed ctx, kv_type, gpu_layers, threads, draft and worker when it is loaded next.
     """
     from app.cli.models.library import answer, asked_as
     from app.library.errors import LibraryError
@@ -48,7 +48,7 @@ def settings(
         except BadSetting as error:
             raise LibraryError(error.message, ExitCode.USAGE) from error
         named = texts.get("draft")
-        if named is not None and not names_no_model(entry, named):
+        if named and not names_no_model(entry, named):
             draft = find_draft(named, models)
             # A file outside of the folders is not found by its name.
             texts["draft"] = str(draft.path.absolute()) if named.lower().endswith(".gguf") else draft.name

@@ -117,6 +117,11 @@ def test_a_wrong_token_is_told_and_never_shown(server, hub_with):
     assert "hf_wrong" not in str(caught.value)
     assert hub_with().user_of(TOKEN) == "tester"
     assert "hf_wrong" not in repr(hub_with("hf_wrong").settings)
+    n_asked = len(server.asked)
+    for ask in (lambda: hub_with("hf_ä").repository("acme/big-GGUF"), lambda: hub_with().user_of("hf_ä")):
+        with pytest.raises(BadToken):  # no header can hold it
+            ask()
+    assert len(server.asked) == n_asked
 
 
 def test_rate_limits_are_told_at_once_with_their_seconds(server, hub):
