@@ -95,7 +95,10 @@ def test_requests_that_have_not_begun_when_a_worker_is_lost_wait_for_the_next_en
                 else:
                     worker.close()
                 (error,) = [event["error"] for event in events if "error" in event]
-            assert error["message"].startswith(f"The worker {worker.address} stopped answering")
+            # Where llama.cpp ends the engine before our watch has looked, nobody knows which of them it was.
+            told = (f"The worker {worker.address} ", f"One of the workers {worker.address}, {other.address} ")
+            assert error["message"].startswith(told)
+            assert " stopped answering" in error["message"]
             answer = waiting.result(60)
             if is_back:
                 assert answer.json()["choices"] == server.http.post("/v1/completions", json=SHORT).json()["choices"]
