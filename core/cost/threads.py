@@ -82,7 +82,7 @@ class ThreadTuner:
         self._found: dict[int, float] = {}
         self._tries_all = True
         self._n_probes = 0
-        self._is_limited = False
+        self._top = counts[-1]
 
     @property
     def has_all(self) -> bool:
@@ -121,13 +121,15 @@ class ThreadTuner:
         self._tries_all = True
 
     def limit(self, most: int) -> None:
-        """Use at most ``most`` threads, and try no others, until this is called with at least as many as there are."""
-        was_limited, self._is_limited = self._is_limited, most < self._counts[-1]
-        if self._is_limited:
-            count = max(own for own in self._counts if own <= most)
-            self._stay(count, self._counts[-1] / count)
-        elif was_limited:
-            self._return()
+        """Use and try at most ``most`` threads from now on; where the last limit held, as many as that."""
+        before, self._top = self._top, max(own for own in self._counts if own <= most)
+        if self._top == before:
+            return
+        if self._state is not _State.FEWER or self.count > self._top or self.count == before:
+            if self._top == self._counts[-1]:
+                self._return()
+            else:
+                self._stay(self._top, self._counts[-1] / self._top)
 
     def _book_trial_or_fewer(self, ratio: float, seconds: float, now: float) -> None:
         if self._state is _State.FEWER:
@@ -144,15 +146,17 @@ class ThreadTuner:
         self._pressure = max(self._pressure * _FADING + min(relative, _MOST_OF_ONE) - _USUAL, 0.0)
         self._latest.append(ratio)
         self.slowdown *= 1.0 + _LEVEL_RATE * (min(relative, 2.0) - 1.0)
-        if now < self._due_at or self._is_limited:
+        if now < self._due_at:
             return
         lower = [count for count in self._counts if count < self.count]
         if self._pressure >= self._limit and lower:
             self._search(lower[-1])
             return
-        higher = next(count for count in self._counts if count > self.count)
+        higher = [count for count in self._counts if self.count < count <= self._top]
+        if not higher:
+            return
         self._n_probes += 1
-        self._begin(_State.PROBING, self._counts[-1] if self._tries_all else higher)
+        self._begin(_State.PROBING, higher[-1] if self._tries_all else higher[0])
         self._tries_all = not self._tries_all
 
     def _begin(self, state: _State, count: int) -> None:

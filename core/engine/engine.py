@@ -144,7 +144,7 @@ class Engine:
             self.scheduler[request_id].sampler.end_thoughts()
 
     def share_cores(self, n_engines: int) -> None:
-        """Use this engine's part of the cores while ``n_engines`` compute, with all its contexts."""
+        """Use this engine's part of the cores while ``n_engines`` compute; a projector goes on with all of them."""
         if self.threads is not None:
             self.threads.share(n_engines)
         if self.speculator is not None:

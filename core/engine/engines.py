@@ -62,7 +62,9 @@ class Engines:
         if isinstance(prepared, SlotRequest):
             self._slot_files.submit(prepared)
             return
-        self._engine_of(prepared.request).submit(prepared, submitted_at)
+        engine = self._engine_of(prepared.request)
+        engine.share_cores(self._n_sharing)  # it may have been opened since they were counted
+        engine.submit(prepared, submitted_at)
 
     def cancel(self, request_id: str) -> None:
         """End a request at the next step; unknown ids are ignored."""
@@ -166,7 +168,5 @@ class Engines:
                     raise BadRequest(
                         Sentence("No small model that can answer alone is paired with this model."), param="speed"
                     )
-                spark = self._open_spark()
-                spark.share_cores(self._n_sharing)
-                self._spark = spark
+                self._spark = self._open_spark()
         return self._spark

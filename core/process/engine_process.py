@@ -88,12 +88,15 @@ class EngineProcess:
 
 
 class EnginesAtWork:
-    """The engine processes of a server that compute now. Each is told how many they are, to share the cores."""
+    """The engine processes of a server that compute on the processor now, or load. Each is told how many they are."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._told: dict[EngineProcess, int] = {}
         self._at_work: set[EngineProcess] = set()
+
+    def __len__(self) -> int:
+        return len(self._at_work)
 
     def put(self, process: EngineProcess, *, is_at_work: bool) -> None:
         """Note whether a process computes; may be called from any thread, as often as one likes."""

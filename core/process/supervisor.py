@@ -141,7 +141,7 @@ class Supervisor:
             if self.state.phase is EnginePhase.READY and self._process is not None:
                 self._live[request.id] = request
                 self._process.send(Submit(request))
-                self._at_work.put(self._process, is_at_work=True)
+                self._note_work()
             elif self.state.phase in (EnginePhase.LOADING, EnginePhase.RESTARTING):
                 self._queued[request.id] = request
             else:
@@ -239,11 +239,11 @@ class Supervisor:
             _log.exception("The engine's messages could not be read")
             process.kill()
         code = process.child.wait()
-        self._at_work.forget(process)
         process.close()
         with self._lock:
             if generation == self._generation:
                 self._bury(process, code)
+            self._at_work.forget(process)  # from now on no request is given to it
 
     def _hear(self, events: tuple[Event, ...], generation: int) -> None:
         with self._lock:
@@ -268,8 +268,13 @@ class Supervisor:
                             passed_on.append(event)
             if passed_on:
                 self._tell(tuple(passed_on))
-            if self._process is not None and self.state.phase is EnginePhase.READY:
-                self._at_work.put(self._process, is_at_work=bool(self._live))
+            self._note_work()
+
+    def _note_work(self) -> None:
+        """Note whether the engine, which is not loading, takes cores from others. On a GPU threads only wait."""
+        model = self.state.model
+        if self._process is not None and self.state.phase is EnginePhase.READY and model is not None:
+            self._at_work.put(self._process, is_at_work=bool(self._live) and not model.n_gpu_layers)
 
     def _hear_state(self, state: EngineState) -> None:
         if state.phase is EnginePhase.FAILED:

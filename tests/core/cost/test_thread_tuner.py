@@ -251,15 +251,33 @@ def test_an_alert_that_names_more_threads_than_there_are_is_nothing_new() -> Non
     assert tuner.count == 2
 
 
-def test_a_limit_is_kept_whatever_steps_take_and_all_threads_are_back_when_it_ends() -> None:
+def test_a_limit_holds_whatever_steps_take_and_all_threads_are_back_when_it_ends() -> None:
     tuner = ThreadTuner((1, 2, 3, 4))
     tuner.limit(4)
     assert (tuner.has_all, tuner.slowdown) == (True, 1.0)
     tuner.limit(2)
-    assert (tuner.count, tuner.slowdown, tuner.is_learning) == (2, 2.0, True)
+    assert (tuner.count, tuner.slowdown) == (2, 2.0)
     for turn in range(200):
-        tuner.observe(1.5 if turn % 2 else 30.0, 0.001, 0.1 * turn)
+        tuner.observe(2.5, 0.001, 0.1 * turn)
         assert (tuner.count, tuner.is_learning) == (2, False)
-    assert tuner.slowdown > 2.0, "it learns how slow steps are"
+    assert tuner.slowdown == pytest.approx(2.5, rel=0.01), "it learns how slow steps are"
+    tuner.limit(3)
+    assert tuner.count == 3
     tuner.limit(4)
     assert (tuner.count, tuner.has_all, tuner.slowdown) == (4, True, 1.0)
+
+
+def test_under_a_limit_a_busy_machine_is_escaped_too() -> None:
+    counts = counts_below(8)
+    machine = Machine(load=lambda now: 6, n_cores=8)
+    tuner = ThreadTuner(counts)
+    follow(tuner, machine, 20.0)
+    assert tuner.count <= 2
+    tuner.limit(4)
+    assert tuner.count <= 2, "fewer are kept"
+    free = ThreadTuner(counts)
+    free.limit(4)
+    assert free.count == 4
+    run = follow(free, machine, 20.0)
+    assert max(run.counts) <= 4
+    assert run.counts[-1] <= 2

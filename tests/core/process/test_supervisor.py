@@ -635,6 +635,7 @@ def test_engines_that_compute_at_the_same_time_share_the_cores(tmp_path: Path, m
     for office in (first, second):
         office.supervisor.load(replace(options(), n_threads=core_count()))
         wait_ready(office.supervisor)
+        until(lambda: not len(at_work))
     assert not told, "they were loaded one after the other"
 
     first.supervisor.submit(Request("long", FOX, sampling=ENDLESS))
@@ -642,7 +643,7 @@ def test_engines_that_compute_at_the_same_time_share_the_cores(tmp_path: Path, m
     assert not told, "it is alone"
     second.supervisor.submit(Request("beside", FOX, 60, sampling=ENDLESS))
     second.wait_ended("beside")
-    assert [n for _, n in told] == [2, 2, 1]
+    until(lambda: [n for _, n in told] == [2, 2, 1])
     one, other = (process for process, _ in told[:2])
     assert one is not other
     assert second.ledger.ended["beside"].receipt.plain_seconds is None, "it says how long steps take with all cores"
