@@ -72,7 +72,7 @@ class Supervisor:
         self._listener = listener
         self._log_folder = log_folder
         self._cache_folder = cache_folder
-        self._at_work = at_work or EnginesAtWork()
+        self._at_work = EnginesAtWork() if at_work is None else at_work
         # Held from the end of a process to the start of the next, so that two never take memory at the same time.
         self._change = threading.Lock()
         self._lock = threading.RLock()
