@@ -110,20 +110,18 @@ class Catalog:
             self._keep()
             return self._last
 
-    def find(self, *names: str, takes_paths: bool = True) -> ModelEntry | None:
-        """The model with the first of these names that one has: a name, title (if only one has it), path or tag.
+    def find(self, name: str, *, takes_paths: bool = True) -> ModelEntry | None:
+        """The model with this name, title (if only one has it), path or tag.
 
         Tags are as in Ollama's names: ``NAME:latest`` or ``NAME`` for it, and ``REPOSITORY:QUANTISATION`` for models
         from the Hub, also with its maker in front. None if there is no such model.
 
         A name that the last scan found needs no new scan unless its file has changed.
         """
-        for name in names:
-            known = _by_name(self._last, in_utf8(name))
-            if known is not None and _stamp(known.path) in self._read:
-                return known
-        entries = self.entries()
-        return next((found for name in names if (found := self._find(entries, name, takes_paths)) is not None), None)
+        known = _by_name(self._last, in_utf8(name))
+        if known is not None and _stamp(known.path) in self._read:
+            return known
+        return self._find(self.entries(), name, takes_paths)
 
     def _find(self, entries: Sequence[ModelEntry], given: str, takes_paths: bool) -> ModelEntry | None:
         name = in_utf8(given)

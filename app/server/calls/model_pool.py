@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_NAMES = 100  # names that are not looked up again; clients could make up any number
-_UNKNOWN_SECONDS = 5.0  # a name that no model had is looked up again after so long: a model may have come
+_FRESH_SECONDS = 5.0  # a name is looked up again after so long: a model may have come
 # A model beside the chosen one holds memory that other programs could use. Editors and retrieval come back sooner.
 _BESIDE_SECONDS = 900.0
 
@@ -58,7 +58,7 @@ class ModelPool:
         self._chosen: ModelEntry | None = None  # which a call may have taken out of the only engine
         # Names under which requests have asked for models, and those that no model had, each with when it was looked
         # up: a look into the catalogue reads folders. Forgotten when another model is chosen.
-        self._known: dict[str, Path] = {}
+        self._known: dict[str, tuple[Path, float]] = {}
         self._unknown: dict[str, float] = {}
         self._on_engine: Callable[[ModelHost], None] = lambda host: None
         # Engines are chosen one after the other, since each choice depends on the memory that the earlier ones left.
@@ -127,21 +127,22 @@ class ModelPool:
 
     def find(self, name: str) -> ModelEntry:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
-        # A request may name models, not files. Clients put a provider before the name, so its last part counts too, but
-        # two models of one name are told apart by what stands before it.
+        # A request may name models, not files. Clients put a provider before the name: where no model has the whole
+        # name, its last part counts.
         whole = name.replace("\\", "/")
         while whole.lower().endswith(".gguf"):
             whole = whole[: -len(".gguf")]
         names = [self.aliases.get(one, one) for one in dict.fromkeys((whole, whole.rpartition("/")[2])) if one]
-        hosts = (host for one in names for host in self.hosts if host.name == one)
-        entry = next((host.entry for host in hosts if host.entry is not None), None)
-        if entry is None:
-            entry = self._catalog.find(*names, takes_paths=False)
+        entry = next((found for one in names if (found := self._named(one)) is not None), None)
         if entry is None:
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:
             raise LoadFailed("The model {name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
         return entry
+
+    def _named(self, name: str) -> ModelEntry | None:
+        here = (host.entry for host in self.hosts if host.entry is not None and host.name == name)
+        return next(here, None) or self._catalog.find(name, takes_paths=False)
 
     def of(self, entry: ModelEntry) -> ModelHost | None:
         """Return the engine that has a model, or will have when the calls before have ended, or had it last."""
@@ -234,17 +235,18 @@ class ModelPool:
     async def _wanted(self, name: str | None) -> ModelEntry:
         if self.is_closing:
             raise leaving()
-        if not name or time.monotonic() - self._unknown.get(name, -math.inf) < _UNKNOWN_SECONDS:
+        if not name or time.monotonic() - self._unknown.get(name, -math.inf) < _FRESH_SECONDS:
             if (usual := self._usual) is None:
                 raise EngineUnavailable(Sentence("No model is loaded: name one in the field 'model'."))
             return usual
-        path = self._known.get(name)
+        path, looked_at = self._known.get(name, (None, -math.inf))
         for host in self.hosts:
-            if host.entry is not None and host.entry.path == path:
+            is_fresh = time.monotonic() - looked_at < _FRESH_SECONDS
+            if host.entry is not None and host.entry.path == path and is_fresh:
                 return host.entry
         entry = await asyncio.to_thread(self.find, name)
         if self.of(entry) is not None:
-            _remember(self._known, name, entry.path)
+            _remember(self._known, name, (entry.path, time.monotonic()))
         return entry
 
     @property

@@ -67,15 +67,13 @@ async def asked(library: LibraryWorker, request: str, **fields: Any) -> Any:
 
 async def meant(library: LibraryWorker, pool: ModelPool, name: str) -> Pull | None:
     """Return what a name stands for; None for a model that is here. Raises ApiError, also for what the Hub lacks."""
-    on_hub = _HUB_NAMES.fullmatch(name)
-    found = _REPOSITORY.fullmatch(on_hub[1].rstrip("/") if on_hub else name)
+    found, _ = _repository_in(name)
     try:
         entry = await asyncio.to_thread(pool.find, name.removesuffix(":latest"))
     except ModelNotFound:
         pass
     else:
-        is_named = entry.name.casefold() == name.rpartition("/")[2].casefold() and on_hub is None
-        if found is None or is_named or await asyncio.to_thread(_may_be_from, found[1], entry):
+        if await asyncio.to_thread(may_be, name, entry):
             return None
     if found is None:
         plain = _plain(name.removesuffix(":latest"))
@@ -100,10 +98,19 @@ async def meant(library: LibraryWorker, pool: ModelPool, name: str) -> Pull | No
     return Pull(repo_id, wanted)
 
 
-def _may_be_from(repo_id: str, entry: ModelEntry) -> bool:
-    """Return whether a model is of a repository, or does not say of which: many makers have one of the same name."""
+def _repository_in(name: str) -> tuple[re.Match[str] | None, bool]:
+    """Return the repository and quantisation that a name gives, and whether it says that they are on the Hub."""
+    on_hub = _HUB_NAMES.fullmatch(name)
+    return _REPOSITORY.fullmatch(on_hub[1].rstrip("/") if on_hub else name), on_hub is not None
+
+
+def may_be(name: str, entry: ModelEntry) -> bool:
+    """Return whether a model that was found can be what a name means: many makers have one of the same name."""
+    found, is_on_hub = _repository_in(name)
+    if found is None or (not is_on_hub and entry.name.casefold() == name.rpartition("/")[2].casefold()):
+        return True
     record = read_record(models_folder(), entry.path)
-    return record is None or record.repo_id.casefold() == repo_id.casefold()
+    return record is None or record.repo_id.casefold() == found[1].casefold()
 
 
 async def _recommended(library: LibraryWorker, repo_id: str) -> str:

@@ -20,7 +20,7 @@ from app.server.calls.model_pool import ModelPool
 from app.server.chat.model_card import card_of, facts_of, loaded_of
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import LineStream, while_connected
-from app.server.library.pulls import PullState, begin, find_pull, meant, remove
+from app.server.library.pulls import PullState, begin, find_pull, may_be, meant, remove
 from app.server.library.worker import LibraryWorker
 from app.server.ollama.bodies import ModelBody, PullBody, ShowBody
 from app.server.ollama.chat import shown_name
@@ -299,7 +299,10 @@ async def delete(body: ModelBody, http: HttpRequest) -> Response:
             param="model",
         )
     pool: ModelPool = http.app.state.pool
-    await remove(http.app.state.library, pool, await entry_of(pool, body.named))
+    entry = await entry_of(pool, body.named)
+    if not await asyncio.to_thread(may_be, body.named, entry):
+        raise ModelNotFound(body.named, pool.names())
+    await remove(http.app.state.library, pool, entry)
     return Response()
 
 

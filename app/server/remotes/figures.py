@@ -82,7 +82,9 @@ class RemoteRequest:
             return False
         if not isinstance(data, dict):
             return True
-        self.is_complete = self.is_complete or (is_chunk and _is_last(data))
+        self.is_complete = self.is_complete or (
+            is_chunk and _is_last(data, has_one_choice=self.body.get("n") in (None, 1))
+        )
         if is_chunk and _has_text(data):
             self.last_token = time.monotonic()
             self.decoding_since = self.decoding_since or self.last_token
@@ -154,9 +156,9 @@ def _first(fields: dict[str, Any], names: tuple[str, ...]) -> int:
     return max(int(found), 0)
 
 
-def _is_last(chunk: dict[str, Any]) -> bool:
+def _is_last(chunk: dict[str, Any], *, has_one_choice: bool) -> bool:
     """Return whether a chunk says why the reply has ended; llama-server's own ends with ``stop``."""
-    choices = chunk.get("choices")
+    choices = chunk.get("choices") if has_one_choice else None  # of several, one ends before the others
     ends = [one.get("finish_reason") for one in choices if isinstance(one, dict)] if isinstance(choices, list) else []
     return any(ends) or bool(chunk.get("error")) or chunk.get("stop") is True or str(chunk.get("type")) in _LAST
 

@@ -57,6 +57,20 @@ def test_models_of_one_name_are_found_by_what_tells_them_apart(tmp_path: Path) -
         assert pool.find(name).path.parents[1].name == maker
     with pytest.raises(ModelNotFound):
         pool.find(str(STARTER))
+    pool.load(pool.find("fox-Q8_0"))
+    assert pool.find("fox-GGUF/fox-Q8_0").path.parents[1].name == "other", "acme's is loaded"
+
+
+def test_a_model_that_came_since_the_last_look_is_found_before_another_of_its_last_name(tmp_path: Path) -> None:
+    def add(maker: str) -> None:
+        (tmp_path / maker / "fox-GGUF").mkdir(parents=True)
+        shutil.copyfile(STARTER, tmp_path / maker / "fox-GGUF" / "fox-Q8_0.gguf")
+
+    add("acme")
+    pool = Stage(ServerSettings(), shelf=Catalog([tmp_path], starter=None)).pool
+    assert pool.find("fox-Q8_0").path.parents[1].name == "acme"
+    add("other")
+    assert pool.find("fox-GGUF/fox-Q8_0").path.parents[1].name == "other"
 
 
 @beside_others()
@@ -268,7 +282,7 @@ def test_a_file_outside_of_the_catalogue_that_is_gone_and_not_loaded_is_not_list
 
 def test_a_model_that_comes_later_answers_under_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients of Ollama ask for a model, and where it does not answer they pull it."""
-    monkeypatch.setattr(model_pool, "_UNKNOWN_SECONDS", 0.05)
+    monkeypatch.setattr(model_pool, "_FRESH_SECONDS", 0.05)
 
     async def scenario(stage: Stage) -> None:
         stage.becomes_ready("a.gguf")
