@@ -79,8 +79,10 @@ class CollectedReply:
         The KV cache is named where it is not of the usual type, and the model where another one was ``asked``.
         """
         timings = self.timings
-        # A remote says its model's name without its own.
-        is_other = asked is not None and self.model is not None and not asked.endswith(self.model)
+        # Only for models of remotes, whose names begin with the remote's: a remote says its model's name without that.
+        # Models of this machine answer by names that may differ from what was asked, as from an alias.
+        wanted, name = (asked or "").casefold(), (self.model or "").casefold()
+        is_other = "/" in wanted and bool(name) and wanted != name and not wanted.endswith(f"/{name}")
         answered = [f"answered by {self.model}"] if is_other else []
         if not timings:
             return " · ".join([f"{self.usage.get('completion_tokens', '?')} tokens", *answered])
