@@ -102,10 +102,12 @@ def test_a_mistyped_address_is_told_before_a_key_is_asked_for(remotes):
         assert sys.stdin.read() == KEY
 
 
-def test_a_model_that_is_not_here_cannot_step_in(remotes):
-    code, _, err = remotes("add", "a", "http://127.0.0.1:1", "--no-key", "--fallback", "nope")
-    assert (code, "There is no model called 'nope'. Models: ember-q8_0" in err) == (ExitCode.MODEL, True)
-    assert remotes("list")[1] == "There are no remotes.\n"
+def test_a_model_that_is_not_here_yet_may_be_named_to_step_in_and_is_told(remotes):
+    added = "add", "a", "http://127.0.0.1:1", "--no-key", "--fallback"
+    code, out, err = remotes(*added, "nope")
+    assert (code, "No model of this machine is named nope: it steps in once one is" in out + err) == (0, True)
+    _, out, err = remotes(*added, "ember-q8_0")
+    assert "No model of this machine" not in out + err
 
 
 def test_a_key_is_for_one_address_only(remotes, fake, home, monkeypatch):

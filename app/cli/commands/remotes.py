@@ -50,10 +50,6 @@ def _add(
     """
     store = _store()
     store.check(name, url)  # before a key is asked for
-    if fallback and "/" not in fallback:  # the store refuses a remote's
-        from app.library.find_model import find_model
-
-        find_model(fallback)
     remote = store.add(name, url, key=_key(key_stdin, no_key), fallback=fallback, models=model or ())
     known = asyncio.run(_ask(store, remote))
     if as_json:
@@ -66,6 +62,14 @@ def _add(
     listed = {one["id"] for one in known.listed}
     if known.problem is None and (missing := [name for name in remote.models if name not in listed]):
         say(f"It does not list {', '.join(missing)}.")
+    if remote.fallback and _is_missing(remote.fallback):
+        say(f"No model of this machine is named {remote.fallback}: it steps in once one is, or `--alias` names one so.")
+
+
+def _is_missing(model: str) -> bool:
+    from app.library.find_model import catalog  # the catalogue takes its time
+
+    return catalog().find(model, takes_paths=False) is None
 
 
 def _list(as_json: _Json = False) -> None:

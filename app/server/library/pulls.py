@@ -106,8 +106,10 @@ def _repository_in(name: str) -> tuple[re.Match[str] | None, bool]:
 
 def may_be(name: str, entry: ModelEntry) -> bool:
     """Return whether a model that was found can be what a name means: many makers have one of the same name."""
+    name = name.removesuffix(":latest")
     found, is_on_hub = _repository_in(name)
-    if found is None or (not is_on_hub and entry.name.casefold() == name.rpartition("/")[2].casefold()):
+    is_named = entry.name.casefold() in (name.casefold(), name.rpartition("/")[2].casefold())
+    if found is None or (is_named and not is_on_hub):
         return True
     record = read_record(models_folder(), entry.path)
     return record is None or record.repo_id.casefold() == found[1].casefold()
