@@ -300,7 +300,9 @@ def test_a_pulled_model_answers_by_its_name_on_the_hub(hub_server: HubServer, tm
         assert client.pull(other).status == "success"
         assert client.show(other).details.quantization_level == "Q8_0"
         assert client.chat(other, STORY, options=GREEDY).model == "fox-GGUF/fox-Q8_0:latest"
-        assert client.delete(other).status == "success"
+        assert client.delete("fox-GGUF/fox-Q8_0:latest").status == "success"
+        with pytest.raises(ollama.ResponseError, match="fox-GGUF"):
+            client.delete(other)  # acme's is not it
         assert {model.model for model in client.list().models} >= {"fox-Q8_0:latest"}
         assert client.chat(name, STORY, options=GREEDY).model == "fox-Q8_0:latest"
         with pytest.raises(ollama.ResponseError, match="no repository"):
