@@ -63,7 +63,10 @@ def test_a_model_on_a_worker_says_the_same_and_a_dead_worker_ends_requests_with_
             worker.close()
             (error,) = [event["error"] for event in events if "error" in event]
         assert error["code"] == "engine_died"
-        assert error["message"].startswith(f"The worker {worker.address} stopped answering")
+        # Where llama.cpp ends the engine before our watch has looked, nobody knows which of them it was.
+        told = (f"The worker {worker.address} ", f"One of the workers {worker.address}, {other.address} ")
+        assert error["message"].startswith(told)
+        assert " stopped answering" in error["message"]
 
         refused = remote.http.post("/v1/completions", json={"model": MODEL, "prompt": "Once", "max_tokens": 4})
         assert refused.status_code == 503
@@ -95,10 +98,7 @@ def test_requests_that_have_not_begun_when_a_worker_is_lost_wait_for_the_next_en
                 else:
                     worker.close()
                 (error,) = [event["error"] for event in events if "error" in event]
-            # Where llama.cpp ends the engine before our watch has looked, nobody knows which of them it was.
-            told = (f"The worker {worker.address} ", f"One of the workers {worker.address}, {other.address} ")
-            assert error["message"].startswith(told)
-            assert " stopped answering" in error["message"]
+            assert error["message"].startswith(f"The worker {worker.address} stopped answering")
             answer = waiting.result(60)
             if is_back:
                 assert answer.json()["choices"] == server.http.post("/v1/completions", json=SHORT).json()["choices"]
