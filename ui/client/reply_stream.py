@@ -136,6 +136,19 @@ class ReplyStream(QObject):
                 n_new, self._n_told = self._n_tokens - self._n_told, self._n_tokens
                 signal.emit("".join(pieces), n_new)
 
+    def _is_from_another(self, model: object) -> bool:
+        """Return whether another model of this machine answers than the one that may.
+
+        A folder in front of a name tells files of one name apart, and comes and goes with them. Remotes, and what the
+        user lets answer in their place, are marked by the server and may have any name.
+        """
+        if self.only is None or not isinstance(model, str) or self._reply is None:
+            return False
+        if any(self._reply.hasRawHeader(name) for name in ("x-slipstream-remote", "x-slipstream-fallback")):
+            return False
+        asked, here = (name.rpartition("/")[2].casefold() for name in (self.only, model))
+        return asked != here
+
     def _take(self, data: str, added: _Added) -> tuple[str, str] | None:
         """Take one event; return a sentence and its code where it says that the reply failed."""
         if data == "[DONE]":
@@ -148,7 +161,7 @@ class ReplyStream(QObject):
             return tr("The server sent something unexpected."), ""
         if "error" in event:
             return sentence_of(event) or tr("The server reported an error without saying which."), code_of(event)
-        if self.only is not None and event.get("model", self.only) != self.only:
+        if self._is_from_another(event.get("model")):
             return tr("This model is not here any more."), MODEL_GONE
         timings = Timings.from_object(event.get("timings"))
         self.ttft_ms = (timings.ttft_ms if timings is not None else 0.0) or self.ttft_ms
