@@ -29,8 +29,10 @@ _BUDGET_SECONDS = 0.3
 # The first step of a width builds its graph, which takes a millisecond or two. Where steps are shorter than _SHORT_STEP
 # (seconds), drafts save less than that, so the graphs of the usual draft widths are built in advance. On a GPU too:
 # CUDA starts kernels one by one until it records a graph, which it does in the third step that is like the one before
-# (ggml_backend_cuda_graph_compute), and first drafts would look as if they did not pay.
+# (ggml_backend_cuda_graph_compute), and first drafts would look as if they did not pay. So there the other widths whose
+# graphs are kept (``slipstream_keeps`` in the builds' patches) are recorded too, while _RECORDING_SECONDS last.
 _SHORT_STEP, USUAL_WIDTHS = 0.002, range(2, 9)
+_KEPT_WIDTHS, _RECORDING_SECONDS = range(9, 33), 0.5
 _STEPS_TO_RECORD = 3
 _REPEATS = 3
 # How long a row takes per cached token: measured with _KV_ROWS rows after _FILL tokens, where filling the cache takes
@@ -156,12 +158,15 @@ def _make_graphs(context: Context, n_ubatch: int, make_batch: Callable[[int], Ba
     widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
     n_each, step = _STEPS_TO_RECORD if context.is_asynchronous else 1, min(calibration.seconds.values())
     takes_long = n_each * len(USUAL_WIDTHS) * step > _BUDGET_SECONDS
-    if (step < _SHORT_STEP or context.is_asynchronous) and USUAL_WIDTHS[-1] <= widest and not takes_long:
-        batch = make_batch(USUAL_WIDTHS[-1])
-        for width in USUAL_WIDTHS:
+    if (step >= _SHORT_STEP and not context.is_asynchronous) or USUAL_WIDTHS[-1] > widest or takes_long:
+        return
+    batch, deadline = make_batch(widest), time.perf_counter() + _RECORDING_SECONDS
+    # Where a GPU has no room for all of them, those used last stay.
+    for width in (*(_KEPT_WIDTHS if context.is_asynchronous else ()), *USUAL_WIDTHS):
+        if width <= widest and (width in USUAL_WIDTHS or time.perf_counter() < deadline):
             for _ in range(n_each):
                 _run(context, batch, width, 0, widest)
-        context.clear()
+    context.clear()
 
 
 def _fastest(

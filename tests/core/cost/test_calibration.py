@@ -100,11 +100,18 @@ def test_short_steps_are_measured_as_drafts_find_them_between_steps_of_one_row(w
 def test_a_gpu_takes_the_usual_widths_until_it_has_recorded_them(
     is_on_gpu: bool, n_each: int, widths: list[int]
 ) -> None:
-    with open_engine(n_ctx=512, speculation="off") as engine:
+    with open_engine(n_slots=3, n_ctx=512, speculation="off") as engine:
         engine.context.is_asynchronous = is_on_gpu
+        measured = Measurements(None)
+        cost_model_of(engine.context, 512, measured, "a key", DENSE)
         widths.clear()
-        cost_model_of(engine.context, 512, Measurements(None), "a key", DENSE)
-    assert widths[-7 * n_each :] == [width for width in range(2, 9) for _ in range(n_each)]
+        cost_model_of(engine.context, 512, measured, "a key", DENSE)
+        n_outputs = engine.context.n_outputs
+    usual = [width for width in range(2, 9) for _ in range(n_each)]
+    assert widths[-len(usual) :] == usual
+    wide = widths[: -len(usual)]
+    assert wide == [width for width in range(9, 33) for _ in range(n_each) if width <= n_outputs][: len(wide)]
+    assert bool(wide) == is_on_gpu
 
 
 DENSE = ReadCost.of(read_model(EMBER), "f16")
