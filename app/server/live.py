@@ -11,7 +11,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.engine_bridge import AskedRequest, LiveRequest
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import ModelPool, pool_of
 from app.server.http.body import wants_facts
 from app.server.http.errors import cancelled, refuse
 from app.server.http.keys import may_see
@@ -27,12 +27,12 @@ _SECONDS = 0.1
 
 async def list_requests(http: HttpRequest) -> Response:
     """List the requests that have not ended: those that whoever asks may see."""
-    return JSONResponse({"object": "list", "data": _requests(http.app.state.pool, http.app.state.remotes.figures)})
+    return JSONResponse({"object": "list", "data": _requests(pool_of(http), http.app.state.remotes.figures)})
 
 
 async def cancel_request(request_id: str, http: HttpRequest) -> Response:
     """End a request early: its client is told so, in a stream behind what has come. The owner may end all."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     figures: RemoteFigures = http.app.state.remotes.figures
     here = ((host, one) for host in pool.hosts for one in (*host.bridge.live, *host.bridge.asked))
     ids = {one.request.id: host for host, one in here if may_see(one.made_by)}
@@ -47,7 +47,7 @@ async def cancel_request(request_id: str, http: HttpRequest) -> Response:
 
 async def events(http: HttpRequest) -> Response:
     """Stream the state whenever it changes, with the requests that have not ended."""
-    return EventStream(_states(http.app.state.pool, http.app.state.remotes.figures, with_facts=wants_facts(http)))
+    return EventStream(_states(pool_of(http), http.app.state.remotes.figures, with_facts=wants_facts(http)))
 
 
 async def _states(pool: ModelPool, figures: RemoteFigures, *, with_facts: bool) -> AsyncGenerator[bytes, None]:

@@ -17,7 +17,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.model_host import ModelHost
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import pool_of
 from app.server.chat.model_card import facts_of
 from models.estimate.fit.memory import free_memory
 
@@ -184,7 +184,7 @@ def _mib(count: float | None) -> int | None:
 
 async def get_machine(http: HttpRequest) -> Response:
     """Say what the machine is busy with: processor, memory by kind, GPUs, power."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     meters: Meters = http.app.state.meters
     found: dict[str, Any] = asdict(await asyncio.to_thread(meters.read, list(pool.hosts)))
     return JSONResponse(found)

@@ -13,10 +13,10 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.model_host import ModelHost
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import ModelPool, pool_of
 from app.server.calls.schemas import LoadBody, UnloadBody
 from app.server.calls.speed import why_no_spark
-from app.server.chat.model_card import ModelCard, card_of, loaded_of
+from app.server.chat.model_card import STATUS, ModelCard, card_of, loaded_of
 from app.server.http.body import as_asked
 from app.server.http.errors import ModelNotFound
 from app.server.remotes.upstream import SERVER_ID
@@ -34,21 +34,12 @@ HEALTH = {
 }
 
 
-_STATUS = {
-    EnginePhase.READY: "loaded",
-    EnginePhase.LOADING: "loading",
-    EnginePhase.RESTARTING: "loading",
-    EnginePhase.FAILED: "failed",
-    EnginePhase.EMPTY: "unloaded",
-}
-
-
 async def health(http: HttpRequest) -> Response:
     """Say whether requests are answered: 200, else 503, and what the engine does without and why.
 
     A model that was unloaded is loaded by the next request: who stays away until this says 200 would wait for ever.
     """
-    host = _pool(http).main
+    host = pool_of(http).main
     state = host.state
     body = {
         "status": HEALTH[state.phase],
@@ -83,14 +74,9 @@ def _is_anthropic(http: HttpRequest) -> bool:
     return "anthropic-version" in http.headers
 
 
-def _pool(http: HttpRequest) -> ModelPool:
-    pool: ModelPool = http.app.state.pool
-    return pool
-
-
 async def _models(http: HttpRequest) -> list[dict[str, Any]]:
     """Return the models as they are listed, and behind them each alias as one of its own."""
-    pool = _pool(http)
+    pool = pool_of(http)
     entries = await asyncio.to_thread(pool.entries)
     models = {}
     for entry in entries:
@@ -148,13 +134,13 @@ def _model(entry: ModelEntry, pool: ModelPool) -> dict[str, Any]:
 def _status(entry: ModelEntry, pool: ModelPool) -> str:
     host = next((one for one in pool.hosts if one.entry is not None and one.entry.path == entry.path), None)
     if host is not None:
-        return _STATUS[host.state.phase]
+        return STATUS[host.state.phase]
     return "loading" if pool.of(entry) is not None else "unloaded"  # calls wait until another has left
 
 
 async def state(http: HttpRequest) -> Response:
     """Return where the engine stands, with what is known of the model."""
-    return JSONResponse(as_asked(http, state_of(_pool(http))))
+    return JSONResponse(as_asked(http, state_of(pool_of(http))))
 
 
 def state_of(pool: ModelPool) -> dict[str, Any]:
@@ -222,20 +208,20 @@ async def load(body: LoadBody, http: HttpRequest) -> Response:
 
     Other protocols' requests to load a model come from programs: only here is it the user's choice.
     """
-    entry = await _pool(http).request_load(body.model)
+    entry = await pool_of(http).request_load(body.model)
     asyncio.get_running_loop().run_in_executor(None, note_choice, entry.path)
     return JSONResponse({"model": entry.name}, 202)
 
 
 async def cancel_load(http: HttpRequest) -> Response:
     """End a load that goes on: no model is loaded then, and the calls that wait for it end with an error."""
-    host = _pool(http).main
+    host = pool_of(http).main
     return JSONResponse({"model": host.name or None, "cancelled": host.cancel_load()})
 
 
 async def unload(body: UnloadBody, http: HttpRequest) -> Response:
     """Free the memory of the model once running requests have ended; the next request loads it again."""
-    entry = await _pool(http).request_unload(body.model)
+    entry = await pool_of(http).request_unload(body.model)
     return JSONResponse({"model": entry.name}, 202)
 
 

@@ -187,7 +187,7 @@ class Embedder:
 
     @property
     def can_wait(self) -> bool:
-        """True if only texts of the batch lane wait, which was served lately: requests that generate go first."""
+        """True if only texts of the batch lane wait, and that lane was served lately: chats go first then."""
         if self._batch or self._cancelled or self._turns.next(ABOVE_BATCH):
             return False
         return all(self.clock() < self._turns.due_at(job) for job in self._turns.next())
@@ -240,7 +240,7 @@ class Embedder:
                 self._turns.append(job)
 
     def _run(self, context: EmbeddingContext, n_most: int) -> tuple[DecodeStatus, int, bool]:
-        """Evaluate the batch, or its next ``n_most`` rows; return how many, and whether all were."""
+        """Evaluate the batch, or its next ``n_most`` rows; return how many rows, and whether it is done."""
         if not context.reads_parts:
             rows = [text.rows(len(text.tokens)) for text in self._batch]
             return context.run(rows), sum(len(text.tokens) for text in self._batch), True

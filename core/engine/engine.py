@@ -126,7 +126,7 @@ class Engine:
         return self._intake.prepare(request, tokens)
 
     def submit(self, prepared: PreparedRequest, submitted_at: float | None = None) -> Sequence:
-        """Queue a request; ``submitted_at`` is on the engine's clock. The sequence shows its tokens: change nothing."""
+        """Queue a request; ``submitted_at`` is on the engine's clock. The sequence is for reading: do not change it."""
         now = self._clock() if submitted_at is None else submitted_at
         sequence = Sequence(prepared, order=next(self._order), submitted_at=now)
         sequence.lora = sequence.lora or self._usual_lora
@@ -270,7 +270,7 @@ class Engine:
             self.slots.store.wait(_LONGEST_WAIT)
 
     def _start(self, sequence: Sequence, events: list[RequestEvent], now: float) -> None:
-        """Take in a request that has got a slot; the first time, report its start."""
+        """Begin to work on a request that has just got a slot; report its start if it is its first one."""
         sequence.rode_at = self.piggyback.n_rides
         if sequence.was_started:
             return
@@ -356,7 +356,7 @@ class Engine:
             step = StepCapacity(n_rows, kv, room, memory.n_even, beside, n_reading, target)
             drafts = speculator.propose(speculating, step)
             for sequence in speculating if drafts and memory.replays else ():
-                # For a rejection; the state of one that replays is saved already.
+                # What a rejection goes back to. If rows are replayed, it was saved before them.
                 if sequence.id in drafts and not sequence.n_replay:
                     memory.mark(sequence.slot.id, sequence.n_past)
         return drafts, self._clock() - began
@@ -457,7 +457,7 @@ class Engine:
     def _chunk(self, decoding: list[Sequence], running: list[Sequence]) -> int:
         """Return how many prefill rows the next step of ``running`` may have beside those that decode."""
         kv = sum([sequence.n_past + 1 for sequence in decoding])
-        # Whichever prompt gets the rows, none has more tokens behind it.
+        # It is not known yet which prompt gets the rows, so they are priced as those of the one that is read furthest.
         n_past = max([sequence.n_past for sequence in running if sequence.is_prefilling], default=0)
         target = step_latency_target(decoding)
         # llama.cpp evaluates at most an ubatch at a time: with more rows, new requests would only wait longer.

@@ -155,7 +155,7 @@ class Engines:
         self.main.close()
 
     def _numbered(self, events: list[RequestEvent]) -> list[RequestEvent]:
-        """Return events of the draft model's engine, its slots numbered behind those of the loaded model."""
+        """Return the events of the draft model's engine, with its slots numbered after those of the loaded model."""
         n_slots = len(self.main.slots)
         return [replace(one, slot=n_slots + one.slot) if isinstance(one, Started) else one for one in events]
 

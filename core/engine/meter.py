@@ -30,8 +30,8 @@ class StepReading:
     previous step. ``plain`` are the decode seconds of the same step without drafts, predicted by the cost model.
     ``seen`` are the seconds of the same step without drafts, observed in plain steps, ``seen_each`` those of each
     further token; None if too few were observed. ``began`` and ``ended`` are on the engine's clock. ``has_waited``: the
-    step was over when its time was taken, else that of a later step includes the rest of it. What the step yields is
-    counted when it is committed: ``n_sampled`` tokens, those that end a text too, and drafted tokens.
+    step was over when its time was taken; if not, the rest is part of a later step's time. What the step yields is
+    counted when it is committed: ``n_sampled`` tokens, including those that end a text, and drafted tokens.
     """
 
     n_rows: int
@@ -107,8 +107,8 @@ class Meter:
     ) -> StepReading:
         """Return the reading of a step before it is committed.
 
-        ``decode``, ``draft`` and ``seconds`` are seconds; the last have gone by since the previous step was committed,
-        or since this one began.
+        All times are seconds. ``seconds`` have gone by since the previous step was committed, or, if the engine was
+        idle before, since this one began.
         """
         n_rows = n_prefill = n_sequences = n_cells = n_drafted = kv = plain_kv = prefill_kv = 0
         for sequence, own, draft_tokens in shares:
@@ -260,7 +260,7 @@ _LONGEST, _MOST = 0.05, 16
 
 @dataclass(slots=True)
 class StepStats:
-    """Counts since the start, and the seconds of all steps: all, in the target's decode, drafting and planning."""
+    """Counts since the start, and seconds: of all steps, and what of them the target, drafting and planning took."""
 
     n_steps: int = 0
     n_shares: int = 0  # requests in all steps
@@ -326,9 +326,9 @@ class StepFeedback:
         self._unfinished.clear()
 
     def _learn(self, step: StepReading) -> None:
-        """Learn from a step when it is over, and then from those before it, whose times were taken too early.
+        """Learn from a step that is over, and from those before it whose times were taken before they were over.
 
-        They took all of the time together, each its expected share.
+        Only the time of all of them together is known: each gets its expected share of it.
         """
         self._unfinished.append(step)
         if not step.has_waited:

@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 class SlotFiles:
     """Saves, restores and erases slots between steps. ``prepare`` may be called from any thread, the rest from one.
 
-    A file has the form of the cache's own and holds a whole text. It is read and written on a thread of its own, so
-    that running requests wait for the copy of the cells alone.
+    A file holds a whole text, in the format of the disk cache. It is read and written on a thread of its own, so
+    running requests wait only while the cells are copied.
     """
 
     def __init__(self, slots: SlotTable, n_ctx: int) -> None:

@@ -166,7 +166,7 @@ def _decode_rows(rider: Sequence) -> int:
 
 
 def _most(least: int, most: int, is_paid: Callable[[int], bool]) -> int:
-    """Return the most rows from ``least`` to ``most`` that are paid; 0 if ``least`` is not."""
+    """Return the most rows, from ``least`` to ``most``, that ``is_paid`` holds for; 0 if it does not for ``least``."""
     n_paid = bisect_left(range(least, most + 1), True, key=lambda rows: not is_paid(rows))
     return least + n_paid - 1 if n_paid else 0
 

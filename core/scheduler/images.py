@@ -38,7 +38,7 @@ MAX_PIXELS = 50_000_000
 # llama.cpp's preprocessors fail or abort if one side is more than this many times the other (smart_resize of Qwen2-VL).
 MAX_ASPECT = 100
 _ORIENTATION, _UPRIGHT, _FIRST_TURNED = 0x0112, 1, 5
-# 16 bits for each pixel: the upper eight are what others show.
+# Of pixels with 16 bits, the upper eight are used, as by other programs.
 _WIDE_SHIFT = 8
 # Pillow's own limit would only print a warning; _size refuses instead.
 Image.MAX_IMAGE_PIXELS = None

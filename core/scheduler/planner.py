@@ -104,9 +104,9 @@ def _prefill_by_lane(prefilling: list[Sequence], room: int) -> list[Share]:
 
 
 def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
-    """Split ``room`` rows: the shortest rest goes first, but the prompt that came first gets at least a quarter.
+    """Split ``room`` rows: the prompt that is nearest its end goes first, the oldest gets at least a quarter.
 
-    In turn, prompts wait less on average than side by side. No prompt waits for ever.
+    One after the other, prompts wait less on average than all at once; and none waits for ever.
     """
     first = min(prefilling, key=lambda sequence: sequence.order)
     kept = min(first.n_pending, max(1, room // _SHARE_OF_FIRST)) if room else 0
@@ -195,7 +195,7 @@ def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target
 
     if widest <= _SMALLEST_CHUNK or seconds(widest) <= target:
         return widest
-    # In multiples, as the kernels of many rows like it.
+    # Multiples of it: the kernels for many rows work on blocks.
     chunks = range(_SMALLEST_CHUNK, widest, _SMALLEST_CHUNK)
     n_within = bisect_right(chunks, target, key=seconds)
     return chunks[max(n_within - 1, 0)]

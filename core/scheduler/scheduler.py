@@ -20,7 +20,7 @@ ABOVE_BATCH = (Lane.FAST, Lane.STANDARD)
 
 
 class Waiting(Protocol):
-    """A request that waits for its turn since ``waiting_since`` (seconds)."""
+    """A request that has waited for its turn since ``waiting_since`` (seconds)."""
 
     id: str
     lane: Lane
@@ -70,7 +70,7 @@ class WaitingQueue(Generic[W]):
         return [head for *_, head in heads]
 
     def due_at(self, request: W) -> float:
-        """Return until when higher lanes may go before the first request of a lane."""
+        """Return the time until which higher lanes may go before the first request of a lane."""
         return max(request.waiting_since, self._served_at[request.lane]) + MAX_WAIT_SECONDS[request.lane]
 
     def remove(self, request: W) -> None:
@@ -104,7 +104,7 @@ class Scheduler:
         self.running: list[Sequence] = []
         self._by_id: dict[str, Sequence] = {}
         self._is_short_of_memory = False
-        # The scales of the LoRA adapters that all running requests have, and what changes them.
+        # The scales of the LoRA adapters, the same for all running requests, and the function that sets them.
         self._lora: tuple[float, ...] = ()
         self.change_lora: Callable[[tuple[float, ...]], None] = lambda scales: None
 
@@ -140,7 +140,7 @@ class Scheduler:
                 yield newcomer
 
     def _preemption_victim(self, now: float) -> Sequence | None:
-        """Return the youngest batch request that has had its term, if one of a higher lane waits; else None."""
+        """Return the youngest batch request that kept its slot for its term, if a higher lane waits; else None."""
         if not self._has_higher_waiting or not self.is_full:
             return None
         movable = [s for s in self.running if s.lane is Lane.BATCH and now - s.placed_at >= s.term]

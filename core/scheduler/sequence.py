@@ -1,4 +1,4 @@
-"""Everything about one request while the engine works on it, also the text that grows."""
+"""Everything about one request while the engine works on it, with the text that it has so far."""
 
 from __future__ import annotations
 

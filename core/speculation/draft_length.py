@@ -25,7 +25,7 @@ from core.speculation.proposers.proposer import DraftChain
 _SLACK = 1.25
 # Rows to look ahead: where the cost curve has a step, the first extra row is dear and the next ones are free.
 LOOKAHEAD = (1, 2, 4, 8)
-# Sums of chances are not exact.
+# Tolerance for sums of chances, which floating point rounds.
 _ROUNDING = 1.0 - 1e-9
 
 

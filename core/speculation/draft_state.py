@@ -124,7 +124,7 @@ class ProposerRecord:
 
 @dataclass(slots=True)
 class Backoff:
-    """The steps for which something is not considered: about twice as many each time it was useless."""
+    """For how many steps something is not considered: about twice as many each time it was useless."""
 
     n_left: int = 0
     length: int = 0
@@ -154,7 +154,7 @@ class Rest:
     seconds: float = 0.0
 
     def count(self, seconds: float) -> None:
-        """Count the present step of it."""
+        """Count the present step as one of the rest."""
         self.is_now = False
         self.n_steps += 1
         self.seconds += seconds
@@ -170,7 +170,7 @@ class OwnTime:
     seconds: float = 0.0
 
     def learn(self, taken: float, most: float) -> None:
-        """Learn from ``taken`` seconds, counted up to ``most``: the rest was chance."""
+        """Learn from ``taken`` seconds, capped at ``most``: what is beyond that was chance."""
         self.seconds += _OWN_WEIGHT * (min(max(taken, 0.0), most) - self.seconds)
 
     def fade(self) -> None:

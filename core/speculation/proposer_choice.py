@@ -50,7 +50,7 @@ class DraftGrowth:
         checkpoints: AttentionMemory | None,
         clock: Callable[[], float],
     ) -> None:
-        """Drafts get ``most`` tokens and texts ``n_ctx``.
+        """A draft has at most ``most`` tokens, and a text at most ``n_ctx``.
 
         Nothing is drafted beyond one of ``end_tokens``. ``checkpoints`` says what rejections cost (None: nothing).
         ``states`` record a proposer's failures.
@@ -332,7 +332,7 @@ class ProposerChoice:
         for proposer in self._paid:
             probed |= self._probe(proposer, awake, cost.step_seconds(cost.n_rows))
         drafts = self._grow(chosen, found, cost) if chosen else found
-        # Each may promise a gain alone and all together none: then no round was begun.
+        # Each proposer alone may promise a gain, but all together none. Then no round was begun.
         asked = {chain.sequence.id for chains in chosen.values() for chain in chains if chain.tokens or chain.next}
         is_in_vain = len(drafts) < cost.n_even
         for sequence in awake:

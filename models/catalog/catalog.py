@@ -118,17 +118,15 @@ class Catalog:
 
         A name that the last scan found needs no new scan unless its file has changed.
         """
-        known = _by_name(self._last, in_utf8(name))
+        asked = in_utf8(name)
+        known = _by_name(self._last, asked)
         if known is not None and _stamp(known.path) in self._read:
             return known
-        return self._find(self.entries(), name, takes_paths)
-
-    def _find(self, entries: Sequence[ModelEntry], given: str, takes_paths: bool) -> ModelEntry | None:
-        name = in_utf8(given)
-        known = _by_name(entries, name) or _by_title(entries, name)
+        entries = self.entries()
+        known = _by_name(entries, asked) or _by_title(entries, asked)
         if known is None and takes_paths:
-            known = self._by_path(entries, given)
-        return known or _by_tag(entries, name) or self._by_alias(entries, name)
+            known = self._by_path(entries, name)
+        return known or _by_tag(entries, asked) or self._by_alias(entries, asked)
 
     def _ordered(self, folder: Path, files: Iterable[Path]) -> list[Path]:
         """The files in their order; of the bundled ones, the model before its smaller draft model."""

@@ -76,3 +76,8 @@ def rate(per_second: float) -> str:
 def speed(per_second: float) -> str:
     """Return tokens per second as "4.3 tok/s"."""
     return f"{rate(per_second)} tok/s"
+
+
+def rounded(value: float | None, digits: int) -> float | None:
+    """Return a number as JSON has it; None is not known."""
+    return None if value is None else round(value, digits)

@@ -56,17 +56,16 @@ def worker(
 
 
 def _remember(address: str) -> None:
-    from getpass import getpass
-
+    from app.cli.terminal.text import ask_secret
     from app.settings.worker_tokens import add_worker
     from core.remote_devices.borrowing import look
 
     worker_address(address)  # a mistyped one is told before a secret is asked for
-    typed = getpass("Token of the worker (it is not shown): ") if sys.stdin.isatty() else sys.stdin.readline(4096)
-    found = look(address, typed.strip())
+    token = ask_secret("Token of the worker")
+    found = look(address, token)
     _show(found.devices)
     print(f"  over a link of {found.link.bandwidth / 1e6:,.0f} MB/s, {found.link.latency * 1000:.2f} ms there and back")
-    if not add_worker(address, typed.strip()):
+    if not add_worker(address, token):
         raise BadOption(
             "This system has no keyring that could keep the token. Keep it in a file that only you can read, and name "
             "that with --worker-token-file."

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated
 
 import typer
 
-from app.cli.terminal.text import say_on_stderr, table
+from app.cli.terminal.text import ask_secret, say_on_stderr, table
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -57,7 +56,7 @@ def login(as_json: _Json = False) -> None:
 
     with as_library_errors():
         address = hub_settings().address
-        user = answer(LogIn(_ask()), same_hub=True).user
+        user = answer(LogIn(ask_secret("Access token")), same_hub=True).user
     print(json.dumps({"user": user}) if as_json else f"Logged in at {address} as {user}.")
 
 
@@ -78,9 +77,3 @@ def logout(as_json: _Json = False) -> None:
         print(json.dumps({"was_logged_in": was_there}))
         return
     print(f"Logged out of {address}." if was_there else "There was no token in the keyring.")
-
-
-def _ask() -> str:
-    from getpass import getpass
-
-    return getpass("Access token (it is not shown): ") if sys.stdin.isatty() else sys.stdin.readline(4096)

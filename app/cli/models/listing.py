@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from app.cli.terminal.text import table
-from models.formatting.figures import parameters, rate, size
+from models.formatting.figures import parameters, rate, rounded, size
 from models.formatting.program import PROGRAM, command
 from models.formatting.safe_text import one_line
 
@@ -52,8 +52,7 @@ def _verified(row: ModelRow) -> IntegrityState:
 
 def rate_fields(expected: float | None, measured: float | None) -> dict[str, float | None]:
     """Speeds as JSON has them; None is not known."""
-    known = {"predicted_tokens_per_s": expected, "measured_tokens_per_s": measured}
-    return {name: round(value, 2) if value is not None else None for name, value in known.items()}
+    return {"predicted_tokens_per_s": rounded(expected, 2), "measured_tokens_per_s": rounded(measured, 2)}
 
 
 class Rates:

@@ -11,7 +11,7 @@ import typer
 
 from app.cli.terminal.text import say, table
 from app.environment.exit_codes import ExitCode
-from models.formatting.figures import size
+from models.formatting.figures import rounded, size
 from models.formatting.program import command
 
 if TYPE_CHECKING:
@@ -249,18 +249,14 @@ def _print_results(name: str, done: PairStep, as_json: bool) -> None:
     trials = [
         {
             "name": trial.name,
-            "gain": _rounded(trial.gain, 3),
-            "plain_tokens_per_s": _rounded(trial.plain_rate, 2),
-            "drafted_tokens_per_s": _rounded(trial.drafted_rate, 2),
+            "gain": rounded(trial.gain, 3),
+            "plain_tokens_per_s": rounded(trial.plain_rate, 2),
+            "drafted_tokens_per_s": rounded(trial.drafted_rate, 2),
             "acceptance": trial.acceptance,
-            "predicted": _rounded(trial.predicted, 3),
+            "predicted": rounded(trial.predicted, 3),
             "was_disturbed": trial.was_disturbed,
             "problem": trial.problem,
         }
         for trial in done.trials
     ]
     print(json.dumps({"model": name, "trials": trials, "used": done.used, "why": done.results[-1]}))
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return round(value, digits) if value is not None else None

@@ -20,6 +20,13 @@ def say_on_stderr(text: str) -> None:
     print(lines(text), file=sys.stderr)
 
 
+def ask_secret(what: str) -> str:
+    """Ask for a text that is not shown, or read it from standard input where that is no terminal."""
+    from getpass import getpass
+
+    return (getpass(f"{what} (it is not shown): ") if sys.stdin.isatty() else sys.stdin.readline(4096)).strip()
+
+
 def table(rows: list[list[str]]) -> str:
     """Rows in columns, each on one line, the last column as long as it is."""
     if not rows:

@@ -14,6 +14,7 @@ from app.pairing.service import draft_for
 from app.settings.server_settings import ServerSettings
 from core.machine.host import machine, versions
 from core.values.errors import BadOption
+from models.formatting.figures import rounded
 from models.formatting.program import PROGRAM
 from models.formatting.safe_text import one_line
 
@@ -131,7 +132,7 @@ class VerifyReport:
             "n_tokens": len(one.drafted.tokens),
             "plain_tokens_per_s": round(one.plain.rate, 2),
             "drafted_tokens_per_s": round(one.drafted.rate, 2),
-            "speedup": _rounded(one.speedup),
+            "speedup": rounded(one.speedup, 4),
             "drafted": one.drafted.n_drafted,
             "accepted": one.drafted.n_accepted,
         }
@@ -141,13 +142,13 @@ class VerifyReport:
         return {
             "ok": not found.n_wrong and not self.is_slower,
             "verdict": self.verdict,
-            "identical_greedy": _rounded(found.identical_share("greedy")),
-            "identical_sampled": _rounded(found.identical_share("sampled")),
+            "identical_greedy": rounded(found.identical_share("greedy"), 4),
+            "identical_sampled": rounded(found.identical_share("sampled"), 4),
             "differences": len(found.differences),
             "beyond_near_tie": found.n_wrong,
-            "largest_gap": _rounded(found.largest_gap),
-            "speedup_median": _rounded(found.median_speedup),
-            "speedup_min": _rounded(min(found.speedups, default=None)),
+            "largest_gap": rounded(found.largest_gap, 4),
+            "speedup_median": rounded(found.median_speedup, 4),
+            "speedup_min": rounded(min(found.speedups, default=None), 4),
             "drafted": found.n_drafted,
             "accepted": found.n_accepted,
             "repeated_prompts": found.n_repeated,
@@ -263,7 +264,3 @@ def _in_words(difference: Difference) -> str:
 
 def _gap(gap: float | None) -> str:
     return "impossible" if gap is not None and gap >= FAR / 2 else f"gap {gap:.3f}"
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response
 
 from app.server.anthropic.message_body import SENT_FIELDS, Block, MessageBody
 from app.server.calls.generation import ChoiceUpdate, new_id
+from app.server.calls.model_pool import pool_of
 from app.server.chat.chat_call import ChatCall, ChatRun
 from app.server.chat.run import Reply, respond
 from app.server.http.errors import renamed
@@ -22,13 +23,13 @@ _KINDS = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input
 
 async def create_message(body: MessageBody, http: HttpRequest) -> Response:
     """Answer the messages, as one object or as a stream of events."""
-    call = ChatCall(body.chat(), http.app.state.pool, http.app.state.renderer)
+    call = ChatCall(body.chat(), pool_of(http), http.app.state.renderer)
     return await respond(http, call, MessageReply, streams=body.stream, names=SENT_FIELDS)
 
 
 async def count_tokens(body: MessageBody, http: HttpRequest) -> Response:
     """Return how many tokens the messages are as the model reads them."""
-    call = ChatCall(body.chat(), http.app.state.pool, http.app.state.renderer)
+    call = ChatCall(body.chat(), pool_of(http), http.app.state.renderer)
     with renamed(SENT_FIELDS):
         return JSONResponse({"input_tokens": await while_connected(http.receive, call.count_tokens())})
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request as HttpRequest
 
 from app.server.calls.engine_bridge import EngineBridge
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import pool_of
 from app.server.http.errors import RequestFailed, cancelled
 from app.server.http.sse import while_connected
 from app.server.replies.pieces import Piece, Span
@@ -156,7 +156,7 @@ async def answered(
 
     ``check`` raises what is wrong with the request for the loaded model. Raises ApiError.
     """
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
 
     async def answer() -> tuple[_Answer, str]:
         async with pool.lease(model) as host:

@@ -25,6 +25,8 @@ from core.values.messages import EnginePhase, LoadedModel
 from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
+    from fastapi import Request as HttpRequest
+
     from models.catalog.catalog import Catalog, ModelEntry
 
 T = TypeVar("T")
@@ -329,6 +331,12 @@ class ModelPool:
         """Return for how many seconds an engine keeps a model that nobody uses."""
         seconds = self.settings.idle_unload
         return _BESIDE_SECONDS if seconds is None and host is not self.main else seconds
+
+
+def pool_of(http: HttpRequest) -> ModelPool:
+    """Return the pool of the server that a request came to."""
+    pool: ModelPool = http.app.state.pool
+    return pool
 
 
 def _remember(names: dict[str, T], name: str, what: T) -> None:

@@ -22,6 +22,14 @@ _PREFIX_TOKENS = frozenset(
     ["<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<PRE>", "▁<PRE>", "<｜fim▁begin｜>", "<|code_prefix|>"]
 )
 _PREFIX_KEYS = ("tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id")
+# As llama-server's router has it in its list of models.
+STATUS = {
+    EnginePhase.READY: "loaded",
+    EnginePhase.LOADING: "loading",
+    EnginePhase.RESTARTING: "loading",
+    EnginePhase.FAILED: "failed",
+    EnginePhase.EMPTY: "unloaded",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from app.environment.paths import models_folder
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import pool_of
 from app.server.http.body import Body, wants_facts
 from app.server.http.described import JSON, Schema
 from app.server.http.errors import ApiError, from_validation, refuse
@@ -109,7 +109,7 @@ async def _out_of_memory(
 
     What lies elsewhere is neither removed nor moved, so it stays.
     """
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     folder, file = models_folder(), None
     if name is not None:
         with suppress(ApiError, SlipstreamError):  # the library says what is wrong with the name

@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from pydantic import Field, field_validator, model_validator
 
 from app.server.calls.generation import ChoiceUpdate, tokens_of
+from app.server.calls.model_pool import pool_of
 from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text, is_token_id, is_token_ids
 from app.server.chat.call import Call
 from app.server.chat.run import Choice, EngineRun, Reply, respond
@@ -151,7 +152,7 @@ def _is_token(value: Any) -> bool:
 
 async def completion(body: LlamaBody, http: HttpRequest) -> Response:
     """Continue the prompt, as one object or as a stream."""
-    return await reply_to(LlamaCall(body, http.app.state.pool), http)
+    return await reply_to(LlamaCall(body, pool_of(http)), http)
 
 
 async def reply_to(call: LlamaCall, http: HttpRequest) -> Response:

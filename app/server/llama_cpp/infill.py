@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from app.server.calls.generation import tokens_of
+from app.server.calls.model_pool import pool_of
 from app.server.calls.schemas import PromptInput, Text
 from app.server.http.body import LenientBody
 from app.server.llama_cpp.completion import LlamaBody, LlamaCall, reply_to
@@ -42,7 +43,7 @@ class InfillBody(LlamaBody):
 
 async def infill(body: InfillBody, http: HttpRequest) -> Response:
     """Fill in the middle, as one object or as a stream."""
-    return await reply_to(InfillCall(body, http.app.state.pool), http)
+    return await reply_to(InfillCall(body, pool_of(http)), http)
 
 
 class InfillCall(LlamaCall):

@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import ModelPool, pool_of
 from app.server.calls.request_totals import TTFT_BOUNDS
 from app.server.remotes.figures import RemoteFigures
 from core.values.messages import Snapshot
@@ -21,7 +21,7 @@ from core.values.messages import Snapshot
 async def metrics(http: HttpRequest) -> Response:
     """Return all metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Metrics(http.app.state.pool))
+    registry.register(_Metrics(pool_of(http)))
     registry.register(_RemoteMetrics(http.app.state.remotes.figures))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 

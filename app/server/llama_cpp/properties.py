@@ -12,7 +12,7 @@ from app import __version__
 from app.server.calls.engine_bridge import LiveRequest
 from app.server.calls.generation import answered, new_id
 from app.server.calls.model_host import ModelHost
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import pool_of
 from app.server.calls.schemas import CompletionBody, LoraScale
 from app.server.chat.model_card import template_capabilities
 from app.server.http.body import LenientBody
@@ -66,7 +66,7 @@ async def tokenizer_info(http: HttpRequest) -> Response:
 
 async def change_properties(http: HttpRequest, body: dict[str, Any] | None = None) -> Response:
     """Change nothing, as llama-server: it has no property that could be changed either. A field is refused by name."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     if not pool.settings.allows_props:
         raise refuse(501, "This server does not support changing global properties. Start it with `--props`.")
     if body:
@@ -100,7 +100,7 @@ class SlotBody(LenientBody):
 
 async def act_on_slot(id_slot: int, http: HttpRequest, body: SlotBody | None = None) -> Response:
     """Save what a slot holds to a file of the folder for that, restore it from there, or erase it."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     folder = pool.settings.slot_save_path
     if folder is None:
         raise refuse(
@@ -143,7 +143,7 @@ def _file_name(name: str | None) -> str:
 
 async def _host(http: HttpRequest) -> ModelHost:
     """Return the engine of the model that the query names, else of the chosen one."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     return await pool.named(http.query_params.get("model"))
 
 
@@ -222,5 +222,5 @@ async def scale_adapters(body: list[LoraScale], http: HttpRequest) -> Response:
 
 def _adapted(http: HttpRequest) -> ModelHost:
     """Return the engine whose model has adapters, else that of the chosen model."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     return next((host for host in pool.hosts if host.adapters), pool.main)

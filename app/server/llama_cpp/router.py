@@ -10,38 +10,31 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import ModelPool, pool_of
 from app.server.calls.schemas import LoadBody
+from app.server.chat.model_card import STATUS
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import PING, EventStream, encode_event, while_connected
 from app.server.library.pulls import Pull, PullState, asked, begin, meant, pull_state, remove, states
 from app.server.library.worker import LibraryWorker
 from app.server.remotes.exchange import model_at_remote
-from core.values.messages import EnginePhase
 from models.download.progress import DownloadPhase
 
 # How often the engines are looked at, in seconds: often enough for a progress bar.
 _LOOK_SECONDS = 0.2
-_STATUSES = {
-    EnginePhase.READY: "loaded",
-    EnginePhase.LOADING: "loading",
-    EnginePhase.RESTARTING: "loading",
-    EnginePhase.FAILED: "unloaded",
-    EnginePhase.EMPTY: "unloaded",
-}
 _STAGE = "text_model"  # the parts of a load are not told apart here
 
 
 async def load_model(body: LoadBody, http: HttpRequest) -> Response:
     """Begin to load a model; GET /models says when it is there."""
-    await _pool(http).request_load(body.model)
+    await pool_of(http).request_load(body.model)
     return _done()
 
 
 async def unload_model(body: LoadBody, http: HttpRequest) -> Response:
     """Unload a model as soon as no call has it, or cancel its download."""
     try:
-        await _pool(http).request_unload(body.model)
+        await pool_of(http).request_unload(body.model)
     except ModelNotFound:
         running = [one for one in await states(_library(http)) if not one.is_over and _name(one.pull) == body.model]
         if not running:
@@ -53,7 +46,7 @@ async def unload_model(body: LoadBody, http: HttpRequest) -> Response:
 async def download_model(body: LoadBody, http: HttpRequest) -> Response:
     """Begin to download a model, OWNER/REPOSITORY:QUANTISATION; GET /models/sse says how far it is."""
     there = await model_at_remote(http, body.model)
-    pull = None if there else await while_connected(http.receive, meant(_library(http), _pool(http), body.model))
+    pull = None if there else await while_connected(http.receive, meant(_library(http), pool_of(http), body.model))
     if pull is None:
         raise refuse(400, f"The model {body.model[:200]!r} is here: load it with POST /models/load.", param="model")
     await begin(_library(http), pull)
@@ -68,13 +61,13 @@ async def remove_model(http: HttpRequest) -> Response:
     there = await model_at_remote(http, name)
     if there is not None:
         raise refuse(400, f"{there.name} is a model of a remote, and not removed from here.", param="model")
-    await remove(_library(http), _pool(http), await asyncio.to_thread(_pool(http).find, name))
+    await remove(_library(http), pool_of(http), await asyncio.to_thread(pool_of(http).find, name))
     return _done()
 
 
 async def model_events(http: HttpRequest) -> Response:
     """Stream loads, downloads and removals as they happen; the library's process is started for it."""
-    return EventStream(_events(_pool(http), _library(http)))
+    return EventStream(_events(pool_of(http), _library(http)))
 
 
 async def _events(pool: ModelPool, library: LibraryWorker) -> AsyncGenerator[bytes, None]:
@@ -153,13 +146,13 @@ def _engines(pool: ModelPool) -> Iterator[tuple[str, dict[str, Any]]]:
     for host in pool.hosts:
         if host.entry is None:
             continue
-        phase, data = host.state.phase, {"status": _STATUSES[host.state.phase]}
-        if data["status"] == "loading":
+        status = STATUS[host.state.phase]
+        if status == "loading":
             yield host.name, _loading(host.state.progress)
-        elif data["status"] == "unloaded":
-            yield host.name, data | {"exit_code": int(phase is EnginePhase.FAILED)}
+        elif status == "loaded":
+            yield host.name, {"status": status}
         else:
-            yield host.name, data
+            yield host.name, {"status": "unloaded", "exit_code": int(status == "failed")}
 
 
 def _loading(progress: float) -> dict[str, Any]:
@@ -173,11 +166,6 @@ def _ended(pull: Pull, *, is_good: bool) -> dict[str, Any]:
 
 def _name(pull: Pull) -> str:
     return f"{pull.repo_id}:{pull.wanted}"
-
-
-def _pool(http: HttpRequest) -> ModelPool:
-    pool: ModelPool = http.app.state.pool
-    return pool
 
 
 def _library(http: HttpRequest) -> LibraryWorker:

@@ -10,6 +10,7 @@ from pydantic import model_validator
 
 from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import answered, new_id
+from app.server.calls.model_pool import pool_of
 from app.server.calls.schemas import Text
 from app.server.chat.chat_call import ChatCall
 from app.server.http.body import LenientBody, json_response, valid
@@ -64,7 +65,7 @@ async def tokenize(body: TokenizeBody, http: HttpRequest) -> Response:
     """Return the tokens of a text, with their pieces where they are wanted, or those of messages."""
     if body.messages is not None:
         sent = {name: getattr(body, name) for name in _OF_CHATS}
-        call = ChatCall(valid(ChatCompletionBody, sent, {}), http.app.state.pool, http.app.state.renderer)
+        call = ChatCall(valid(ChatCompletionBody, sent, {}), pool_of(http), http.app.state.renderer)
         found = await while_connected(http.receive, call.tokens())
         told = [max(token, _OF_IMAGE) for token in found]
         return json_response({"tokens": told, "count": len(told)})
@@ -90,7 +91,7 @@ async def detokenize(body: DetokenizeBody, http: HttpRequest) -> Response:
 
 async def apply_template(body: ChatCompletionBody, http: HttpRequest) -> Response:
     """Return the prompt that a chat with this body would have."""
-    call = ChatCall(body, http.app.state.pool, http.app.state.renderer)
+    call = ChatCall(body, pool_of(http), http.app.state.renderer)
 
     async def prompt() -> Any:
         async with call.begun() as (_, requests):

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 
 from app.server.calls.chat_body import MAX_MESSAGES, ChatCompletionBody, with_own
 from app.server.calls.generation import ChoiceUpdate
+from app.server.calls.model_pool import pool_of
 from app.server.calls.schemas import Text, TokenLimit
 from app.server.chat.chat_call import ChatCall
 from app.server.chat.run import Choice, Run, running
@@ -116,7 +117,7 @@ async def chat(body: LmStudioChatBody, http: HttpRequest) -> Response:
     """Answer the input, as one object or as a stream of events."""
     store: ResponseStore = http.app.state.responses
     earlier = await earlier_items(store, body.previous_response_id)
-    local = ChatCall(body.chat(earlier), http.app.state.pool, http.app.state.renderer)
+    local = ChatCall(body.chat(earlier), pool_of(http), http.app.state.renderer)
     local.must_think = "reasoning" if body.reasoning not in (None, "off") else ""
     reply = LmStudioReply(body, await where_it_runs(http, local), store)
     if body.stream:

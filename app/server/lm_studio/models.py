@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from app.environment.paths import models_folder
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import ModelPool, pool_of
 from app.server.chat.model_card import ModelCard, cards_of
 from app.server.http.body import LenientBody
 from app.server.http.errors import ModelNotFound, refuse
@@ -47,14 +47,14 @@ async def greet() -> Response:
 
 async def list_models(http: HttpRequest) -> Response:
     """List the models, loaded or not, and those of remotes."""
-    cards = await cards_of(http.app.state.pool, http.app.state.renderer)
+    cards = await cards_of(pool_of(http), http.app.state.renderer)
     there = [_remote_model(one) for one in await http.app.state.remotes.models()]
     return JSONResponse({"object": "list", "data": [*map(_model, cards), *there]})
 
 
 async def get_model(model_id: str, http: HttpRequest) -> Response:
     """Return one model; 404 with the names there are."""
-    cards = await cards_of(http.app.state.pool, http.app.state.renderer)
+    cards = await cards_of(pool_of(http), http.app.state.renderer)
     for card in cards:
         if card.name == model_id:
             return JSONResponse(_model(card))
@@ -67,7 +67,7 @@ async def get_model(model_id: str, http: HttpRequest) -> Response:
 
 async def list_models_v1(http: HttpRequest) -> Response:
     """List the models as the newer route does."""
-    cards = await cards_of(http.app.state.pool, http.app.state.renderer)
+    cards = await cards_of(pool_of(http), http.app.state.renderer)
     there = [_remote_model_v1(one) for one in await http.app.state.remotes.models()]
     return JSONResponse({"models": [*map(_model_v1, cards), *there]})
 
@@ -75,7 +75,7 @@ async def list_models_v1(http: HttpRequest) -> Response:
 async def load_model(body: LmStudioLoadBody, http: HttpRequest) -> Response:
     """Load a model, and answer when it is there. How it is loaded is set elsewhere: other fields change nothing."""
     began = time.monotonic()
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
 
     async def load() -> dict[str, Any]:
         entry = await pool.request_load(body.model)
@@ -90,7 +90,7 @@ async def load_model(body: LmStudioLoadBody, http: HttpRequest) -> Response:
 
 async def unload_model(body: LmStudioUnloadBody, http: HttpRequest) -> Response:
     """Unload a model as soon as no call has it."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     entry = await pool.request_unload(body.instance_id)
     return JSONResponse(_instance(entry.name))
 
@@ -225,7 +225,7 @@ async def download_model(body: LmStudioDownloadBody, http: HttpRequest) -> Respo
     library: LibraryWorker = http.app.state.library
     if await model_at_remote(http, name) is not None:
         return JSONResponse({"status": "already_downloaded"})
-    pull = await while_connected(http.receive, meant(library, http.app.state.pool, name))
+    pull = await while_connected(http.receive, meant(library, pool_of(http), name))
     if pull is None:
         return JSONResponse({"status": "already_downloaded"})
     await begin(library, pull)
@@ -244,7 +244,7 @@ async def download_status(job_id: str, http: HttpRequest) -> Response:
     found = [one for one in await states(http.app.state.library) if _job_id(one.pull) == job_id]
     pull = http.app.state.begun_pulls.get(job_id)
     if not found and pull is not None:  # it was taken off the list: what is done, or was cancelled
-        return JSONResponse(await _off_the_list(pull, http.app.state.pool))
+        return JSONResponse(await _off_the_list(pull, pool_of(http)))
     if not found:
         raise refuse(
             404,

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import ChoiceUpdate, text_of, tokens_of
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import ModelPool, pool_of
 from app.server.chat.chat_call import ChatCall
 from app.server.chat.run import AnyCall, Reply, Run, respond
 from app.server.http.errors import ApiError, refuse
@@ -40,7 +40,7 @@ Kind = Literal["chat", "generate"]
 
 async def chat(body: OllamaChatBody, http: HttpRequest) -> Response:
     """Answer the messages, in lines or as one object; without messages, load or unload the model."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     if not body.messages:
         return await _prepared(http, body, "chat")
     call = await where_it_runs(http, ChatCall(body.chat(), pool, http.app.state.renderer))
@@ -49,7 +49,7 @@ async def chat(body: OllamaChatBody, http: HttpRequest) -> Response:
 
 async def generate(body: GenerateBody, http: HttpRequest) -> Response:
     """Answer the prompt, go on with it (``raw``) or fill in the middle (``suffix``)."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     if not body.prompt and not body.suffix:
         return await _prepared(http, body, "generate")
     there = await model_at_remote(http, body.model)
@@ -124,7 +124,7 @@ class PromptCall(ChatCall):
 
 async def _prepared(http: HttpRequest, body: WritingBody, kind: Kind) -> Response:
     """Load the model, or unload it with ``keep_alive: 0``; either way it is over. A remote's is where it is."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     name = body.model
     is_remote = await model_at_remote(http, body.model) is not None
 
@@ -155,7 +155,7 @@ async def _response(http: HttpRequest, call: AnyCall[Any], body: WritingBody, ki
         streams=body.streams,
         truncates=body.truncate is not False,
         names=body.sent_fields,
-        around=resting(http.app.state.pool, body),
+        around=resting(pool_of(http), body),
         stream=partial(LineStream, ping=_encoded(_line(kind, shown_name(body.model)))),
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import ModelPool, pool_of
 from app.server.chat.model_card import card_of, facts_of, loaded_of
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import LineStream, while_connected
@@ -61,14 +61,14 @@ async def version(http: HttpRequest) -> Response:
 
 async def tags(http: HttpRequest) -> Response:
     """List the models that can be used."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     here = await asyncio.to_thread(_listed, pool)
     return JSONResponse({"models": [*here, *(_remote_model(one) for one in await _remotes(http).models())]})
 
 
 async def processes(http: HttpRequest) -> Response:
     """List the models in memory, and those of remotes that were used lately."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     here = await asyncio.to_thread(_running, pool)
     used = _remotes(http).figures.used
     there = [one for one in await _remotes(http).models() if used.get(one.name, 0.0) + _REMOTE_SECONDS > time.time()]
@@ -84,7 +84,7 @@ async def show(body: ShowBody, http: HttpRequest) -> Response:
 
 
 async def _shown(body: ShowBody, http: HttpRequest) -> dict[str, Any]:
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     there = await model_at_remote(http, body.named)
     if there is not None:
         listed = await _remotes(http).models()
@@ -281,7 +281,7 @@ _GATHERING = {"status": "pulling manifest"}
 async def pull(body: PullBody, http: HttpRequest) -> Response:
     """Download a model, and tell how far it is. It goes on in the library when the client leaves."""
     there = await model_at_remote(http, body.named)
-    steps = _here() if there is not None else _pulled(http.app.state.library, http.app.state.pool, body.named)
+    steps = _here() if there is not None else _pulled(http.app.state.library, pool_of(http), body.named)
     if body.stream is not False:
         return LineStream(_lines(steps), ping=_line(_GATHERING))
     return JSONResponse(await while_connected(http.receive, _last(steps)))
@@ -298,7 +298,7 @@ async def delete(body: ModelBody, http: HttpRequest) -> Response:
             f"{advice(f'`{PROGRAM} remotes remove {name}`', '“Remove” on the page Server')} forgets the remote.",
             param="model",
         )
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     entry = await entry_of(pool, body.named)
     if not await asyncio.to_thread(may_be, body.named, entry):
         raise ModelNotFound(body.named, pool.names())

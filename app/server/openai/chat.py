@@ -12,7 +12,7 @@ from pydantic import Field
 
 from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import ChoiceUpdate
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import pool_of
 from app.server.chat.chat_call import ChatCall, ChatRun
 from app.server.chat.run import Choice, respond
 from app.server.http.body import LenientBody
@@ -32,7 +32,7 @@ async def chat_completions(body: ChatCompletionBody, http: HttpRequest) -> Respo
 
 async def count_input_tokens(body: ChatCompletionBody, http: HttpRequest) -> Response:
     """Return how many tokens the messages are as the model reads them, in the shape of llama-server."""
-    call = ChatCall(body, http.app.state.pool, http.app.state.renderer)
+    call = ChatCall(body, pool_of(http), http.app.state.renderer)
     n_tokens = await while_connected(http.receive, call.count_tokens())
     return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})
 
@@ -46,7 +46,7 @@ class ControlBody(LenientBody):
 
 async def control(body: ControlBody, http: HttpRequest) -> Response:
     """Let a chat that is being answered go on from its thoughts to the answer."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     number = body.id.removeprefix(f"{_REPLY_ID}-")
     name = f"{ChatCall.ID_PREFIX}-{number}"
     running = [(host, live) for host, live in pool.live if live.channel.first_id == name and live.slot is not None]
@@ -66,7 +66,7 @@ async def control(body: ControlBody, http: HttpRequest) -> Response:
 
 async def reply_with(kind: type[ChatReply], body: ChatCompletionBody, http: HttpRequest) -> Response:
     """Answer the messages with a reply of this kind."""
-    call = ChatCall(body, http.app.state.pool, http.app.state.renderer)
+    call = ChatCall(body, pool_of(http), http.app.state.renderer)
     call.tells_stages = bool(body.stream)
     return await respond(http, call, partial(kind, call), streams=body.stream)
 

@@ -12,6 +12,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 
 from app.server.calls.generation import ChoiceUpdate, text_of
+from app.server.calls.model_pool import pool_of
 from app.server.calls.schemas import MAX_CHOICES, CompletionBody, PromptInput
 from app.server.chat.call import Call
 from app.server.chat.run import Choice, EngineRun, respond
@@ -29,7 +30,7 @@ async def completions(body: CompletionBody, http: HttpRequest) -> Response:
 
 async def reply_with(kind: type[TextReply], body: CompletionBody, http: HttpRequest) -> Response:
     """Continue the prompts with a reply of this kind."""
-    call = CompletionCall(body, http.app.state.pool)
+    call = CompletionCall(body, pool_of(http))
     return await respond(http, call, partial(kind, call), streams=body.stream)
 
 

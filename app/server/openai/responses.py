@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from app.server.batches.file_store import FileStore, is_seen
 from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.generation import ChoiceUpdate
+from app.server.calls.model_pool import pool_of
 from app.server.chat.chat_call import ChatCall, ChatRun
 from app.server.chat.images import data_url
 from app.server.chat.run import Reply, respond
@@ -40,7 +41,7 @@ async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
     earlier = await earlier_items(store, body.previous_response_id)
     await _resolve(store, body)
     tools = body.tool_names(earlier)
-    call = ChatCall(await _chat(body, earlier, tools, http), http.app.state.pool, http.app.state.renderer)
+    call = ChatCall(await _chat(body, earlier, tools, http), pool_of(http), http.app.state.renderer)
     reply_of = partial(ResponseReply, Asked(body, call, store, tools))
     # With truncation auto the oldest turns of a prompt that is too long are dropped.
     truncates = body.truncation == "auto"
@@ -52,7 +53,7 @@ async def count_input_tokens(body: ResponseBody, http: HttpRequest) -> Response:
     earlier = await earlier_items(http.app.state.responses, body.previous_response_id)
     await _resolve(http.app.state.responses, body)
     chat = await _chat(body, earlier, body.tool_names(earlier), http)
-    call = ChatCall(chat, http.app.state.pool, http.app.state.renderer)
+    call = ChatCall(chat, pool_of(http), http.app.state.renderer)
     with renamed(SENT_FIELDS):
         n_tokens = await while_connected(http.receive, call.count_tokens())
     return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})

@@ -34,7 +34,7 @@ class DraftModelProposer(ContextProposer):
         super().__init__(own, PRIORS, n_vocab)
         self.model = model
         self._batch = Batch(own.context.n_batch)
-        # The decode that drafts has another row.
+        # One row less than the width: the decode that drafts has one more.
         self._few = USUAL_WIDTHS[-1] - 1 if own.context.is_asynchronous else _FEW
         self._memory = choose_memory(own.context, own.cost, is_recurrent=False, window=own.reads.window)
 
@@ -96,7 +96,7 @@ class DraftModelProposer(ContextProposer):
             self._observe(rows, 0, self._clock() - began)
 
     def _read_what_is_far_behind(self, chains: list[DraftChain]) -> tuple[int, set[str]]:
-        """Read what is far behind; return how many rows that took, and who has a few unread tokens left."""
+        """Read texts that are far behind; return how many rows that took, and the texts with a few tokens left."""
         n_rows, unread = 0, set()
         room = self._context.n_outputs - len(chains)
         for chain in chains:

@@ -21,7 +21,7 @@ from core.values.errors import BadRequest, InputTooLong, LoadFailed
 from core.values.messages import Ended, FinishReason, RequestEvent, Token
 from core.values.request import Embedded, EmbedRequest, Lane, Request, SamplingParams, SlotRequest
 from tests.support.engines import load, open_engine
-from tests.support.prompts import EMBER, words
+from tests.support.prompts import EMBER, EMBER_DRAFT, words
 from tools.model_factory import recurrent_factory
 from tools.model_factory.embedder_factory import bert
 from tools.model_factory.gguf_factory import cached_file
@@ -207,8 +207,8 @@ def test_a_model_that_cannot_write_refuses_a_prompt_and_has_no_slots(embedder: E
 def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Engines, Embedder, int]]:
     """A model that writes, with vectors beside; longer texts than a batch come in parts where the last row counts."""
     kind, number = request.param
-    with open_engine() as engine:
-        options = EngineOptions(str(EMBER), pooling=kind)
+    with open_engine(EMBER_DRAFT) as engine:
+        options = EngineOptions(str(EMBER_DRAFT), pooling=kind)
         loaded = SimpleNamespace(n_ctx=engine.n_ctx, n_threads=1, n_gpu_layers=0)
         embedder = embedder_beside(engine, options, loaded)
         yield Engines(engine, embedder), embedder, number
@@ -226,7 +226,7 @@ def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tup
     answer = next(event for event in events if isinstance(event, Embedded))
     for vectors, text in zip(arrays(answer), (*TEXTS, long), strict=True):
         tokens = engines.main.vocab.tokenize(text) if isinstance(text, str) else np.array(text, np.int32)
-        expected = plain(EMBER, tokens, number)
+        expected = plain(EMBER_DRAFT, tokens, number)
         cosine = (vectors @ expected.T).item() / np.linalg.norm(vectors) / np.linalg.norm(expected)
         assert cosine > 0.999
     assert engines.is_idle

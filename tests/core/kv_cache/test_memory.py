@@ -21,7 +21,7 @@ from core.speculation.speculator import StepTimes
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
 from tests.support.engines import Ledger, complete, note_rows, open_engine, run, submit
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
-from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, FOX, chat
+from tests.support.prompts import EMBER_DRAFT, ENDLESS, FOX, chat
 from tests.support.proposers import OracleProposer, RandomProposer, price, use_proposer
 from tools.model_factory import recurrent_factory
 
@@ -191,7 +191,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         recurrent_factory.lfm2,
         recurrent_factory.gemma3,
     )
-    return {maker.__name__: maker(folder / f"{maker.__name__}.gguf") for maker in makers} | {"ember": EMBER}
+    return {maker.__name__: maker(folder / f"{maker.__name__}.gguf") for maker in makers} | {"ember": EMBER_DRAFT}
 
 
 @pytest.fixture(scope="module")

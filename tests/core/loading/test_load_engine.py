@@ -134,7 +134,9 @@ def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
     def load() -> int:
         """Return how often the model was calibrated."""
         calibrations.clear()
-        engine, _ = load_engine(EngineOptions(str(EMBER), n_slots=2, n_ctx=256, n_threads=2), cache_folder=tmp_path)
+        engine, _ = load_engine(
+            EngineOptions(str(EMBER_DRAFT), n_slots=2, n_ctx=256, n_threads=2), cache_folder=tmp_path
+        )
         assert 0 < engine.cost.time(1, 0) < 10
         engine.close()
         return len(calibrations)
@@ -157,7 +159,7 @@ def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
 
 def test_what_was_measured_of_a_draft_holds_for_the_options_it_was_measured_with() -> None:
     measured = Measurements(None)
-    options = EngineOptions(str(EMBER), n_ctx=256, n_slots=1, n_threads=1, draft_path=str(EMBER_DRAFT))
+    options = EngineOptions(str(EMBER_DRAFT), n_ctx=256, n_slots=1, n_threads=1, draft_path=str(EMBER_DRAFT))
     counts = []
     for flash_attention in ("on", "off", "on"):
         engine, _ = load(replace(options, flash_attention=flash_attention), measured=measured)
@@ -182,7 +184,7 @@ def test_threads_that_cannot_be_are_chosen_anew(
     nonsense: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.loading.load_engine.Measurements.recall", lambda _self, _key: nonsense)
-    engine, loaded = load_engine(EngineOptions(str(EMBER), n_slots=1, n_ctx=128), cache_folder=tmp_path)
+    engine, loaded = load_engine(EngineOptions(str(EMBER_DRAFT), n_slots=1, n_ctx=128), cache_folder=tmp_path)
     engine.close()
     assert 1 <= loaded.n_threads <= core_count()
 
@@ -200,7 +202,7 @@ def test_a_large_model_is_not_kept_from_loading_by_measuring_wide_steps(
 
     monkeypatch.setattr("core.loading.load_engine.step_times", measure)
     monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: False)  # other tests may be
-    engine, loaded = load_engine(EngineOptions(str(EMBER), n_slots=1, n_ctx=128), cache_folder=None)
+    engine, loaded = load_engine(EngineOptions(str(EMBER_DRAFT), n_slots=1, n_ctx=128), cache_folder=None)
     engine.close()
     assert (widths, loaded.n_threads) == (measured, 1), "the fewest of equally fast counts"
 
