@@ -8225,6 +8225,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/routes.py" />
+      <source>There is no worker {address}.</source>
+      <translation>Es gibt keinen Worker {address}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/routes.py" />
       <source>The address of a worker is as it is shown there, as rpc://192.168.1.20:8643.</source>
       <translation>Die Adresse eines Workers ist die, die dort steht, etwa rpc://192.168.1.20:8643.</translation>
     </message>
@@ -8725,8 +8730,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
-      <source>{one} stopped answering, and the part of the model that it held is gone. Start it again there: the next request connects to it and loads the model.</source>
-      <translation>{one} antwortet nicht mehr, und sein Teil des Modells ist weg. Starte ihn dort neu: Die nächste Anfrage verbindet sich und lädt das Modell.</translation>
+      <source>{one} stopped answering, and the part of the model that it held is gone. Start it again there: the model is loaded within half a minute, or with the next request.</source>
+      <translation>{one} antwortet nicht mehr, und sein Teil des Modells ist weg. Starte ihn dort neu: Das Modell wird binnen einer halben Minute geladen, oder mit der nächsten Anfrage.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -8882,6 +8887,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../core/remote_devices/borrowing.py" />
       <source>Add the worker with it on the page Server.</source>
       <translation>Füge den Worker damit auf der Seite Server hinzu.</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>it says nothing: it may hang</source>
+      <translation>er sagt nichts: vielleicht hängt er</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />
