@@ -8114,6 +8114,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <translation>Der Server kann unter {host}, Port {port}, nicht erreichbar gemacht werden: {reason}.</translation>
     </message>
     <message>
+      <location filename="../../app/server/http/listening_socket.py" />
+      <source>{host} is no address of this machine ({reason}). 127.0.0.1 serves this machine only, 0.0.0.0 others too.</source>
+      <translation>{host} ist keine Adresse dieses Rechners ({reason}). 127.0.0.1 ist nur für diesen Rechner, 0.0.0.0 auch für andere.</translation>
+    </message>
+    <message>
       <location filename="../../app/server/library/worker.py" />
       <source>The library cannot start: {words}</source>
       <translation>Die Bibliothek kann nicht starten: „{words}“</translation>
