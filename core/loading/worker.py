@@ -17,6 +17,7 @@ from functools import partial
 
 from core.engine.embedder import Embedder, Prepared
 from core.engine.engines import Engines
+from core.machine.host import return_freed_memory
 from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
 from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import (
@@ -47,7 +48,7 @@ from core.values.messages import (
     Submit,
     Token,
 )
-from core.values.request import Request, SlotRequest
+from core.values.request import Request, SlotRequest, Tokenized
 from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
@@ -111,6 +112,8 @@ class InputThread:
                     self._admit((prepared, submitted_at))
             if told:
                 self._tell(told)
+            # What waits for the next request must not keep a long text and its tokens.
+            del arrival, request, prepared, told
 
     def _examine(self, request: AnyRequest) -> tuple[Prepared | None, tuple[RequestEvent, ...]]:
         """Return the prepared request, or None and the events of a request that has ended."""
@@ -140,6 +143,8 @@ _SWITCH_SECONDS = 5e-4
 _PROGRESS_STEP = 0.04
 # 40 messages a second are smooth enough for a reader.
 _TOGETHER_SECONDS = 0.025
+# The text of so many tokens has left megabytes of small blocks behind.
+_MANY_TOKENS = 100_000
 # Exit codes as in sysexits.h: unavailable, and an error of ours.
 _EXIT_NOT_LOADED, _EXIT_BROKEN = 69, 70
 
@@ -194,6 +199,10 @@ class EventSender:
                 _log.exception("Events could not be sent")
                 os._exit(_EXIT_BROKEN)
             self._sent_at = time.monotonic()
+            is_long = any(isinstance(event, Tokenized) and len(event.tokens) > _MANY_TOKENS for event in events)
+            del events  # the tokens of a long text would stay until the next event
+            if is_long:
+                return_freed_memory()
 
     def _wait(self) -> bool:
         """Wait until events are to be sent; return False if no more will come."""
