@@ -449,6 +449,15 @@ CLIENTS = (
         ("code-server@latest", "--ignore-scripts", _NODE, "playwright-core"),
     ),
     Client(
+        "LibreChat's agents",
+        "@librechat/agents",
+        "a stream and a tool by five of its providers: three of OpenAI's chats, responses, Anthropic's",
+        ("librechat.mjs",),
+        "npm",
+        (_NODE,),
+        version="3.9.2",
+    ),
+    Client(
         "Open WebUI",
         "open-webui",
         "chats with a title and a tool, stop, a file that is searched; by OpenAI's protocol and Ollama's",
@@ -612,7 +621,9 @@ def _page(results: list[Result]) -> str:
         "`tests/clients/run.sh` writes this page.\n\n"
         "| client | version | tried | result | on |\n|---|---|---|---|---|\n"
     )
-    return text + "\n".join(listed) + "\n"
+    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    behind = page[page.rfind("\n| ") + 1 :].partition("\n")[2]  # what could not be run, and why
+    return text + "\n".join(listed) + "\n" + behind
 
 
 def _rows() -> dict[str, str]:
