@@ -437,6 +437,13 @@ CLIENTS = (
     ),
     Client("aider", "aider-chat", "one message, set up as the window says", ("aider_client.py",)),
     Client(
+        "Open Interpreter",
+        "open-interpreter",
+        "two turns with a stream",
+        ("open_interpreter_client.py",),
+        more=("setuptools==75.8.0",),  # it imports pkg_resources
+    ),
+    Client(
         "Continue", "@continuedev/cli", "one shot (`cn -p`), set up as the window says", ("continue_client.mjs",), "npm"
     ),
     Client(
