@@ -202,6 +202,10 @@ class Client:
                 response = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 raise ServerUnreachable(f"No server answers at {self.url} ({_reason(error)}).") from error
+            except ValueError:  # of a name that none can have, or a header; the error would show the key
+                raise ServerUnreachable(
+                    f"{self.url} cannot be asked: the address or the key has characters that it cannot have."
+                ) from None
             with closing(response):
                 if response.status >= 400:
                     raise _refusal(response)

@@ -17,7 +17,13 @@ _CLOSED = ".closed-to-others"
 
 
 def settle_home() -> None:
-    """Make ``SLIPSTREAM_HOME`` absolute, as our other processes need it: they run in another folder."""
+    """Make ``SLIPSTREAM_HOME`` absolute, as our other processes need it: they run in another folder.
+
+    Folders of the desktop that are not absolute are to be ignored, by its own rule.
+    """
+    for name in [name for name in os.environ if name.startswith("XDG_") and name.endswith(("_HOME", "_RUNTIME_DIR"))]:
+        if not os.path.isabs(os.environ[name]):
+            del os.environ[name]
     if os.environ.get(HOME_VARIABLE):
         os.environ[HOME_VARIABLE] = os.path.abspath(os.path.expanduser(os.environ[HOME_VARIABLE]))
 

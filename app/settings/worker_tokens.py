@@ -79,10 +79,11 @@ def add_worker(worker: str, token: str) -> bool:
     return True
 
 
-def forget_worker(worker: str) -> None:
-    """Keep a worker and its token no longer. Raises SlipstreamError."""
-    forget_secret(_SERVICE, worker)
-    _change(lambda entries: entries.pop(worker, None))
+def forget_worker(worker: str) -> bool:
+    """Keep a worker and its token no longer; False where it was not kept. Raises SlipstreamError."""
+    found: list[Any] = []
+    _change(lambda entries: found.append(entries.pop(worker, None)))
+    return forget_secret(_SERVICE, worker) or found != [None]
 
 
 def _change(change: Callable[[dict[str, Any]], None]) -> None:

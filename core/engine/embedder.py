@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from core.cost.threads import part_of_cores
+from core.cost.threads import BatchThreads
 from core.llama.context import DecodeStatus, EmbeddingContext, EmbeddingOptions, Rows
 from core.llama.model import Model, Vocab
-from core.machine.host import core_count
 from core.scheduler.input_processor import PreparedRequest, checked_tokens, convert
 from core.scheduler.scheduler import ABOVE_BATCH, WaitingQueue
 from core.values.engine_options import Pooling
@@ -103,7 +102,7 @@ class Embedder:
         self._batch: list[_EmbeddingText] = []
         self._cancelled: list[str] = []
         self._row_seconds = 0.0
-        self._n_threads = options.n_threads
+        self._threads = BatchThreads(options.n_threads)
         self.n_steps = 0
 
     # -- on any thread ------------------------------------------------------------------------------------------
@@ -178,7 +177,7 @@ class Embedder:
 
     def share_cores(self, n_engines: int) -> None:
         """Use this engine's part of the cores while ``n_engines`` compute."""
-        self._n_threads = min(self._options.n_threads, part_of_cores(n_engines, core_count()))
+        self._threads.share(n_engines)
 
     @property
     def is_idle(self) -> bool:
@@ -199,7 +198,7 @@ class Embedder:
         context = self._newest_context()
         if context is None or self.is_idle:
             return events
-        context.set_threads(self._n_threads)
+        context.set_threads(self._threads.count)
         began, n_most = self.clock(), context.n_rows
         if longest is not None and self._row_seconds:
             n_most = min(max(1, int(longest / self._row_seconds)), n_most)
@@ -213,6 +212,7 @@ class Embedder:
         if not self._batch:
             context.clear()
         self.n_steps += 1
+        self._threads.observe(n_rows, self.clock() - began)
         row_seconds = (self.clock() - began) / max(n_rows, 1)
         self._row_seconds += (_TIME_WEIGHT if self._row_seconds else 1.0) * (row_seconds - self._row_seconds)
         return events

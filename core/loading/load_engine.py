@@ -317,7 +317,9 @@ def pooling_in_effect(model: Model, facts: ModelFacts, options: EngineOptions) -
 def embedder_beside(engine: Engine, options: EngineOptions, loaded: LoadedModel) -> Embedder:
     """Return an embedder with an engine's model, to close before it; it allocates when it is first used."""
     facts = read_facts(options.model_path)
-    return _embedder(engine.model, engine.vocab, facts, options, loaded)
+    # Its batches have many rows.
+    n_threads = engine.threads.threads.many if engine.threads is not None else loaded.n_threads
+    return _embedder(engine.model, engine.vocab, facts, options, loaded, n_threads)
 
 
 def load_embedder(
@@ -354,7 +356,7 @@ def load_embedder(
         can_write=False,
     )
     adapters = LoraAdapters(model, options.lora) if options.lora else None
-    embedder = _embedder(model, vocab, facts, options, loaded, adapters)
+    embedder = _embedder(model, vocab, facts, options, loaded, loaded.n_threads, adapters)
     embedder.owns_model = True
     return embedder, loaded
 
@@ -365,6 +367,7 @@ def _embedder(
     facts: ModelFacts,
     options: EngineOptions,
     loaded: LoadedModel,
+    n_threads: int,
     adapters: LoraAdapters | None = None,
 ) -> Embedder:
     pooling = pooling_in_effect(model, facts, options)
@@ -373,7 +376,7 @@ def _embedder(
         pooling,
         loaded.n_ctx,
         n_sequences=options.n_slots if model.is_recurrent else MAX_TEXTS,
-        n_threads=loaded.n_threads,
+        n_threads=n_threads,
         reads_parts=is_causal and pooling in ("last", "rank") and facts.architecture not in _READ_WHOLE,
         flash_attention=options.flash_attention,
     )

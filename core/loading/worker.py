@@ -17,9 +17,17 @@ from functools import partial
 
 from core.engine.embedder import Embedder, Prepared
 from core.engine.engines import Engines
+from core.machine.host import return_freed_memory
 from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
 from core.scheduler.input_processor import PreparedRequest
-from core.values.errors import BadRequest, InputTooLong, LoadFailed, PromptTooLong, SlipstreamError
+from core.values.errors import (
+    BadRequest,
+    InputTooLong,
+    LoadFailed,
+    PromptTooLong,
+    SlipstreamError,
+    WorkerUnavailable,
+)
 from core.values.messages import (
     AnyRequest,
     Cancel,
@@ -40,7 +48,7 @@ from core.values.messages import (
     Submit,
     Token,
 )
-from core.values.request import Request, SlotRequest
+from core.values.request import Request, SlotRequest, Tokenized
 from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
@@ -104,6 +112,8 @@ class InputThread:
                     self._admit((prepared, submitted_at))
             if told:
                 self._tell(told)
+            # What waits for the next request must not keep a long text and its tokens.
+            del arrival, request, prepared, told
 
     def _examine(self, request: AnyRequest) -> tuple[Prepared | None, tuple[RequestEvent, ...]]:
         """Return the prepared request, or None and the events of a request that has ended."""
@@ -133,6 +143,8 @@ _SWITCH_SECONDS = 5e-4
 _PROGRESS_STEP = 0.04
 # 40 messages a second are smooth enough for a reader.
 _TOGETHER_SECONDS = 0.025
+# The text of so many tokens has left megabytes of small blocks behind.
+_MANY_TOKENS = 100_000
 # Exit codes as in sysexits.h: unavailable, and an error of ours.
 _EXIT_NOT_LOADED, _EXIT_BROKEN = 69, 70
 
@@ -187,6 +199,10 @@ class EventSender:
                 _log.exception("Events could not be sent")
                 os._exit(_EXIT_BROKEN)
             self._sent_at = time.monotonic()
+            is_long = any(isinstance(event, Tokenized) and len(event.tokens) > _MANY_TOKENS for event in events)
+            del events  # the tokens of a long text would stay until the next event
+            if is_long:
+                return_freed_memory()
 
     def _wait(self) -> bool:
         """Wait until events are to be sent; return False if no more will come."""
@@ -366,7 +382,8 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
             arguments = (engines.activity, command.cache_folder, partial(setattr, engine.meter, "peak"))
             threading.Thread(target=measure_when_idle, args=arguments, name="peak-finder", daemon=True).start()
     except SlipstreamError as error:
-        outbox.put((EngineState(EnginePhase.FAILED, problem=error.message),))
+        lacks_worker = isinstance(error, WorkerUnavailable)
+        outbox.put((EngineState(EnginePhase.FAILED, problem=error.message, lacks_worker=lacks_worker),))
         return None
     except Exception as error:
         _log.exception("Loading failed")

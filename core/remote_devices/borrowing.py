@@ -35,8 +35,12 @@ from models.formatting.system_error import system_reason
 
 # Version of the messages; both sides must have the same.
 PROTOCOL = 1
-# Limit for a whole handshake, on slow networks too.
+# Limit for a whole handshake, on slow networks too; and for a connection and its first word, which take no work.
 HANDSHAKE_SECONDS = 20.0
+_GREETING_SECONDS = 5.0
+# A worker that hangs keeps its connections open. So it is greeted each so many seconds, and is lost after this many
+# greetings in a row without a word: a machine that swaps may miss one.
+_GREET_SECONDS, _MOST_UNANSWERED = 10.0, 2
 _LENGTH = struct.Struct(">I")
 # Bytes of one message at most, far above what many devices and their probes take; and of one read of a measurement.
 _MOST_BYTES = _PIECE = 1 << 16
@@ -81,6 +85,16 @@ class MessageSocket:
         if not isinstance(fields, dict):
             raise NotUnderstood(Sentence("the message is not an object"))
         return fields
+
+    def wait_for_a_word(self, seconds: float) -> None:
+        """Wait until the other side has said something, or closed the connection."""
+        self.connection.settimeout(seconds)
+        try:
+            self.connection.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            raise NotUnderstood(Sentence("it says nothing: it may hang")) from None
+        except OSError as error:
+            raise NotUnderstood(str(error)) from error
 
     def skip(self, n_bytes: int) -> None:
         """Read and discard bytes."""
@@ -222,7 +236,7 @@ def borrow(address: str, token: str) -> tuple[RemoteWorker, int]:
 
 def _connect(address: str) -> socket.socket:
     try:
-        return socket.create_connection(worker_address(address), timeout=5.0)
+        return socket.create_connection(worker_address(address), timeout=_GREETING_SECONDS)
     except (OSError, UnicodeError) as error:  # the latter for a name that can be none, as one with a part too long
         raise WorkerUnavailable(
             "The worker {address} cannot be reached ({reason}). Check the address, and whether that "
@@ -234,6 +248,7 @@ def _connect(address: str) -> socket.socket:
 
 def _met(channel: MessageSocket, address: str, token: str) -> RemoteWorker:
     try:
+        channel.wait_for_a_word(_GREETING_SECONDS)
         is_known = enter(channel, token)
     except (NotUnderstood, ValueError) as error:  # the latter for a challenge that is no text
         raise _not_a_worker(address, error) from error
@@ -323,11 +338,27 @@ def connect_workers(options: EngineOptions) -> None:
 
 
 def _watch(worker: str, fd: int) -> None:
-    """End this process when the worker closes the connection; ggml would abort at the next step."""
+    """End this process when the worker is lost: ggml would abort at the next step, or wait for ever."""
     watched = select.poll()
     # Poll for hang-ups only, because ggml reads the data.
     watched.register(fd, getattr(select, "POLLRDHUP", 0))
-    while not watched.poll():
-        continue
-    os.write(2, f"{LOST_WORKER}: {worker} closed the connection\n".encode())
+    n_unanswered, how = 0, "closed the connection"
+    while not watched.poll(1000 * _GREET_SECONDS):
+        n_unanswered = n_unanswered + 1 if _is_silent(worker) else 0
+        if n_unanswered == _MOST_UNANSWERED:
+            how = "says nothing any more"
+            break
+    os.write(2, f"{LOST_WORKER}: {worker} {how}\n".encode())
     os._exit(1)
+
+
+def _is_silent(worker: str) -> bool:
+    """Return whether nobody greets at a worker's door; one that is closed or too full is no sign of that."""
+    try:
+        with socket.create_connection(worker_address(worker), timeout=_GREET_SECONDS) as connection:
+            connection.recv(1)
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+
+import psutil
 
 from core.machine.host import core_count
 from core.process.child_process import (
@@ -31,6 +35,9 @@ from models.formatting.json_values import plain
 
 # The most connections that have not proved the token yet; further ones are closed at once.
 _MOST_STRANGERS = 16
+# A lender that is stopped, or stays when its client has left, would keep the devices from everybody: it is ended when
+# two looks in a row, so many seconds apart, find it so.
+_LOOK_SECONDS = 5.0
 # Bytes that a client may send to time the link: eight times what ours send.
 _MOST_MEASURED = 16 << 20
 
@@ -93,8 +100,8 @@ class Lending:
                 return
             finally:
                 self._strangers.release()
-        if lent is not None:
-            self._follow(lent, peer)
+            if lent is not None:
+                self._follow(lent, connection, peer)
 
     def _answer(self, channel: MessageSocket, peer: str) -> ChildProcess | None:
         """Answer until the peer leaves; return the process that serves it from then on, if one does."""
@@ -131,12 +138,38 @@ class Lending:
             lender.pipe.send((fd, tuple(one.name for one in self._offer.devices), self._offer.limit))
         return lender
 
-    def _follow(self, lender: ChildProcess, peer: str) -> None:
-        code = lender.wait()
+    def _follow(self, lender: ChildProcess, connection: socket.socket, peer: str) -> None:
+        was_stuck = False
+        while (code := _exit_code(lender, _LOOK_SECONDS)) is None:
+            is_stuck = _is_stuck(lender, connection)
+            if is_stuck and was_stuck:
+                self._say(f"The process that lends to {peer} hangs and is ended.")
+                lender.kill()
+            was_stuck = is_stuck
         with self._lock:
             self._lender = None
         lender.close()
         self._say(f"{peer} has left." if code == 0 else f"{peer} was cut off: llama.cpp ended with code {code} here.")
+
+
+def _exit_code(lender: ChildProcess, seconds: float) -> int | None:
+    """Return the exit code of a lender, None where it still runs after ``seconds``."""
+    try:
+        return lender.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _is_stuck(lender: ChildProcess, connection: socket.socket) -> bool:
+    """Return whether a lender is stopped, or its client has left."""
+    client = select.poll()
+    client.register(connection, getattr(select, "POLLRDHUP", 0))  # the lender reads the data
+    if client.poll(0):
+        return True
+    try:
+        return psutil.Process(lender.pid).status() == psutil.STATUS_STOPPED
+    except psutil.Error:
+        return False
 
 
 def main() -> int:

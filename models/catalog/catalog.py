@@ -203,13 +203,13 @@ class _Scan:
         self._seen_files: set[Path] = set()
 
     def model_files(self, root: Path) -> Iterator[Path]:
-        pending = [(root, 0)]
+        pending: list[tuple[Path, int, int | None]] = [(root, 0, None)]
         while pending:
-            folder, depth = pending.pop()
-            files, below = self._look(folder)
+            folder, depth, around = pending.pop()
+            files, below, disk = self._look(folder, around)
             yield from (path for path in files if self._is_new(path))
             if depth < MAX_DEPTH:
-                pending.extend((path, depth + 1) for path in reversed(below))
+                pending.extend((path, depth + 1, disk) for path in reversed(below))
 
     def imported_files(self, imported: ImportedFolder) -> Iterator[tuple[Path, str]]:
         """Model files of another program's folder, with the program's names for them ("": the name of the file)."""
@@ -235,18 +235,24 @@ class _Scan:
             sentence = one if n_outside == 1 else several
             self.problems.append(FolderProblem(imported.path, sentence))
 
-    def _look(self, folder: Path) -> tuple[list[Path], list[Path]]:
-        """Model files and sub-folders of ``folder``, each sorted by name."""
+    def _look(self, folder: Path, around: int | None) -> tuple[list[Path], list[Path], int]:
+        """Return the model files and sub-folders of a folder, sorted by name, and its disk; ``around`` is its parent's.
+
+        None of them where the folder was looked into already, or holds no files.
+        """
+        disk = 0
         try:
-            if not self._enter(folder):
-                return [], []
+            status = os.stat(folder)
+            disk = status.st_dev
+            if not self._enter(folder, status) or (around not in (None, disk) and _holds_no_files(folder)):
+                return [], [], disk
             with os.scandir(folder) as found:
                 items = sorted(found, key=lambda item: item.name.lower())
             files = [Path(item.path) for item in items if item.name.lower().endswith(".gguf")]
             below = [Path(item.path) for item in items if not item.name.startswith(".") and _is_folder(item)]
-            return [path for path in files if _is_file(path) and is_listed(path)], below
+            return [path for path in files if _is_file(path) and is_listed(path)], below, disk
         except FileNotFoundError:
-            return [], []
+            return [], [], disk
         except OSError as error:
             sentence = Sentence(
                 "The folder {folder} cannot be read: {reason}. Check its permissions.",
@@ -254,10 +260,9 @@ class _Scan:
                 reason=system_reason(error),
             )
             self.problems.append(FolderProblem(folder, sentence))
-            return [], []
+            return [], [], disk
 
-    def _enter(self, folder: Path) -> bool:
-        status = os.stat(folder)
+    def _enter(self, folder: Path, status: os.stat_result) -> bool:
         key = (status.st_dev, status.st_ino)
         if key in self._visited:
             return False
@@ -276,6 +281,12 @@ class _Scan:
             return False
         self._seen_files.add(real)
         return True
+
+
+def _holds_no_files(folder: Path) -> bool:
+    """Whether a folder is where the system shows processes and devices, as /proc and /sys: they take no space."""
+    statvfs = getattr(os, "statvfs", None)
+    return statvfs is not None and statvfs(folder).f_blocks == 0
 
 
 def _is_file(path: Path) -> bool:

@@ -242,6 +242,8 @@ class DownloadQueue:
     ) -> None:
         job = self._job(number)
         progress = replace(job.progress, phase=phase, bytes_per_second=0.0, eta=None)
+        if done is not None:  # a small file, or one that was there, is whole before anything was told of it
+            progress = replace(progress, n_done=done.n_bytes, n_total=done.n_bytes)
         self._replace(replace(job, progress=progress, error=error, done=done))
 
     def _replace(self, job: QueuedDownload) -> None:

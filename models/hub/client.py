@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from urllib.parse import quote
 
+from models.formatting.safe_text import in_utf8
 from models.formatting.sentence import Sentence
 from models.hub.errors import (
     BadHubSetting,
@@ -65,7 +66,7 @@ class Hub:
             return list(
                 api.list_models(
                     filter="gguf",
-                    search=search.words or None,
+                    search=in_utf8(search.words) or None,
                     author=search.author,
                     sort=search.sort,
                     limit=search.limit,

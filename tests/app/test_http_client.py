@@ -46,6 +46,13 @@ def test_a_stream_is_typed_events_in_order(fake: FakeServer) -> None:
     assert reply.text == "Grüße 🦊 狐"
 
 
+def test_what_no_address_and_no_key_can_have_is_said_and_no_key_shown(fake: FakeServer) -> None:
+    for url, key in (("http://a\udcffb", None), (fake.url, "se\ncret"), (fake.url, "se€cret")):
+        with pytest.raises(ServerUnreachable, match="cannot be asked: the address or the key has characters") as caught:
+            Client(url, key).state()
+        assert "cret" not in str(caught.value)
+
+
 def test_closing_a_stream_closes_the_connection(fake: FakeServer) -> None:
     fake.pieces, fake.delay = ["x"] * 500, 0.01
     events = Client(fake.url).stream_chat(BODY)

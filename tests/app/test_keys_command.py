@@ -103,6 +103,15 @@ def test_a_file_that_cannot_be_read_lets_nobody_in(keys: Typed, home: Path) -> N
         store.all()
 
 
+def test_a_server_does_not_start_with_keys_that_cannot_be_read(keys: Typed, typed: Typed, home: Path) -> None:
+    made(keys, "editor")
+    (file,) = home.rglob("api-keys.json")
+    file.unlink()
+    file.mkdir()
+    code, _, err = typed("serve", "--port", "0")
+    assert (code, f"{file} cannot be read: Is a directory. Check its permissions." in err) == (ExitCode.ERROR, True)
+
+
 @pytest.fixture
 def serving(keys: Typed, tmp_path: Path) -> Iterator[ServerProcess]:
     (tmp_path / "keys.txt").write_text("# for the team\nteam-1\n\nteam-2\n")

@@ -606,6 +606,18 @@ def test_nobody_else_can_look_into_the_users_folders(tmp_path):
     assert folders == dict.fromkeys(("data", "config", "cache", "log"), "0o700")
 
 
+def test_folders_of_the_desktop_that_are_not_absolute_are_ignored(tmp_path):
+    names = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
+    relative = dict.fromkeys(names, "here") | {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    env = {name: value for name, value in os.environ.items() if name != "SLIPSTREAM_HOME"} | relative
+    (work := tmp_path / "work").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "app", "desktop", "--install"], cwd=work, env=env, capture_output=True, check=False
+    )
+    assert (done.returncode, list(work.iterdir())) == (0, [])
+    assert (tmp_path / ".local" / "share" / "applications" / "slipstream.desktop").exists()
+
+
 def test_folders_that_an_earlier_version_left_open_are_closed_once(tmp_path):
     mine, shared = tmp_path / "mine", tmp_path / "shared"
     for folder in (mine / "data", mine / "config", mine / "log", shared):

@@ -437,6 +437,13 @@ CLIENTS = (
     ),
     Client("aider", "aider-chat", "one message, set up as the window says", ("aider_client.py",)),
     Client(
+        "Open Interpreter",
+        "open-interpreter",
+        "two turns with a stream",
+        ("open_interpreter_client.py",),
+        more=("setuptools==75.8.0",),  # it imports pkg_resources
+    ),
+    Client(
         "Continue", "@continuedev/cli", "one shot (`cn -p`), set up as the window says", ("continue_client.mjs",), "npm"
     ),
     Client(
@@ -447,6 +454,15 @@ CLIENTS = (
         "npm",
         # npm would take an old one for its Node, and the newest cannot set itself up.
         ("code-server@latest", "--ignore-scripts", _NODE, "playwright-core"),
+    ),
+    Client(
+        "LibreChat's agents",
+        "@librechat/agents",
+        "a stream and a tool by five of its providers: three of OpenAI's chats, responses, Anthropic's",
+        ("librechat.mjs",),
+        "npm",
+        (_NODE,),
+        version="3.9.2",
     ),
     Client(
         "Open WebUI",
@@ -612,7 +628,9 @@ def _page(results: list[Result]) -> str:
         "`tests/clients/run.sh` writes this page.\n\n"
         "| client | version | tried | result | on |\n|---|---|---|---|---|\n"
     )
-    return text + "\n".join(listed) + "\n"
+    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    behind = page[page.rfind("\n| ") + 1 :].partition("\n")[2]  # what could not be run, and why
+    return text + "\n".join(listed) + "\n" + behind
 
 
 def _rows() -> dict[str, str]:

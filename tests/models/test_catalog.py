@@ -230,6 +230,15 @@ def test_too_many_folders_are_told(tmp_path, monkeypatch):
     assert ["more than 3 folders" in problem.sentence for problem in catalog.folder_problems] == [True]
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs a /proc")
+def test_what_the_system_shows_as_folders_is_not_looked_through(copy, tmp_path, monkeypatch):
+    copy("model.gguf")
+    (tmp_path / "proc").symlink_to("/proc")
+    monkeypatch.setattr(catalog_module, "MAX_FOLDERS", 3)
+    catalog = Catalog([tmp_path], starter=None)
+    assert (names(catalog), catalog.folder_problems) == (["model"], ())
+
+
 def test_split_files_are_one_entry_with_the_size_of_all(tmp_path):
     for i in (1, 2):
         (tmp_path / f"big-0000{i}-of-00002.gguf").write_bytes(header((number("split.count", 2),)))

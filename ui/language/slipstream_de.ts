@@ -8114,6 +8114,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <translation>Der Server kann unter {host}, Port {port}, nicht erreichbar gemacht werden: {reason}.</translation>
     </message>
     <message>
+      <location filename="../../app/server/http/listening_socket.py" />
+      <source>{host} is no address of this machine ({reason}). 127.0.0.1 serves this machine only, 0.0.0.0 others too.</source>
+      <translation>{host} ist keine Adresse dieses Rechners ({reason}). 127.0.0.1 ist nur für diesen Rechner, 0.0.0.0 auch für andere.</translation>
+    </message>
+    <message>
       <location filename="../../app/server/library/worker.py" />
       <source>The library cannot start: {words}</source>
       <translation>Die Bibliothek kann nicht starten: „{words}“</translation>
@@ -8222,6 +8227,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../app/server/remotes/routes.py" />
       <source>Its token is not in this system's keyring any more: add the worker again.</source>
       <translation>Das Token ist nicht mehr im Schlüsselbund dieses Systems: Füge den Worker noch einmal hinzu.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/routes.py" />
+      <source>There is no worker {address}.</source>
+      <translation>Es gibt keinen Worker {address}.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/routes.py" />
@@ -8725,8 +8735,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
-      <source>{one} stopped answering, and the part of the model that it held is gone. Start it again there: the next request connects to it and loads the model.</source>
-      <translation>{one} antwortet nicht mehr, und sein Teil des Modells ist weg. Starte ihn dort neu: Die nächste Anfrage verbindet sich und lädt das Modell.</translation>
+      <source>{one} stopped answering, and the part of the model that it held is gone. Start it again there: the model is loaded within half a minute, or with the next request.</source>
+      <translation>{one} antwortet nicht mehr, und sein Teil des Modells ist weg. Starte ihn dort neu: Das Modell wird binnen einer halben Minute geladen, oder mit der nächsten Anfrage.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -8882,6 +8892,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../core/remote_devices/borrowing.py" />
       <source>Add the worker with it on the page Server.</source>
       <translation>Füge den Worker damit auf der Seite Server hinzu.</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>it says nothing: it may hang</source>
+      <translation>er sagt nichts: vielleicht hängt er</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />

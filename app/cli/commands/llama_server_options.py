@@ -270,6 +270,8 @@ class LlamaServerChoice:
         """Return all keys; ``own`` is what ``--api-key`` says. Raises BadOption, whose sentence shows no key."""
         if any("," in key for key in own):
             say_on_stderr("--api-key with a comma is one key here: repeat the option for several.")
+        if not all(key.strip() and key.isprintable() for key in own):
+            raise BadOption("--api-key: a key has at least one character, and only printable ones.")
         if self.api_key_file is None:
             return tuple(own)
         named = f"The file of API keys {self.api_key_file}"

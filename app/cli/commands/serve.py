@@ -205,6 +205,9 @@ def serve(
     hosts = [one for several in host or () for one in several.split(",")] or [DEFAULT_HOST]
     keys = llama_server.api_keys(api_key or ())
     options = _engine_options(engine, llama_server, parallel if parallel > 0 else DEFAULT_SLOTS)
+    named_keys = KeyStore()
+    if not keys and not os.environ.get(IN_WINDOW):  # the window has a key of its own
+        named_keys.all()  # raises where the file cannot be read: then nobody would be let in
     settings = ServerSettings(
         hosts=tuple(map(str.strip, hosts)),
         port=port,
@@ -232,7 +235,7 @@ def serve(
         aliases=llama_server.aliases(),
         lora=llama_server.adapters(),
         api_keys=keys,
-        has_named_keys=not KeyStore().is_empty,
+        has_named_keys=not named_keys.is_empty,
         announce=announce,
         exit_with_stdin=exit_with_stdin,
     )

@@ -130,17 +130,26 @@ class ModelPool:
     def find(self, name: str) -> ModelEntry:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
         # A request may name models, not files. Clients put a provider before the name: where no model has the whole
-        # name, its last part counts.
+        # name, its last part counts. Of several with this last part, the folder before it may tell which is meant.
         whole = name.replace("\\", "/")
         while whole.lower().endswith(".gguf"):
             whole = whole[: -len(".gguf")]
-        names = [self.aliases.get(one, one) for one in dict.fromkeys((whole, whole.rpartition("/")[2])) if one]
-        entry = next((found for one in names if (found := self._named(one)) is not None), None)
+        before, _, last = whole.rpartition("/")
+        entry = self._named(self.aliases.get(whole, whole)) if whole else None
+        if entry is None and before and last:
+            folder = before.rpartition("/")[2]
+            entry = self._in_folder(folder, last) or self._named(self.aliases.get(last, last))
         if entry is None:
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:
             raise LoadFailed("The model {name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
         return entry
+
+    def _in_folder(self, folder: str, last: str) -> ModelEntry | None:
+        """Return the one of several models with this last part of the name that lies in a folder, or one below it."""
+        alike = [one for one in self.entries() if one.name.rpartition("/")[2].casefold() == last.casefold()]
+        there = [one for one in alike if folder.casefold() in (up.name.casefold() for up in one.path.parents[:2])]
+        return there[0] if len(alike) > len(there) == 1 else None
 
     def _named(self, name: str) -> ModelEntry | None:
         here = (host.entry for host in self.hosts if host.entry is not None and host.name == name)

@@ -106,6 +106,7 @@ def _naming_its_field(error: ApiError) -> str:
     """Return the sentence of an error, with the name of its field, which this form has no other place for."""
     field = (error.param or "").rpartition(".")[2]
     is_named = field.casefold() in error.message.casefold() or error.sizes is not None
+    is_named |= field == "model"  # such errors say its name
     return error.message if is_named else f"{error.param}: {error.message}"
 
 

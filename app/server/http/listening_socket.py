@@ -85,11 +85,16 @@ def listen(host: str, port: int) -> socket.socket:
         if error.errno == errno.EACCES:
             other = "one above 1023" if port < _FIRST_OPEN else "another with --port"
             raise PortForbidden(f"Port {port} may not be used by this account: choose {other}.") from None
+        reason = system_reason(error)
+        if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+            raise BadOption(
+                "{host} is no address of this machine ({reason}). 127.0.0.1 serves this machine only, 0.0.0.0 others "
+                "too.",
+                host=host,
+                reason=reason,
+            ) from None
         raise BadOption(
-            "The server cannot listen on {host} port {port}: {reason}.",
-            host=host,
-            port=str(port),
-            reason=system_reason(error),
+            "The server cannot listen on {host} port {port}: {reason}.", host=host, port=str(port), reason=reason
         ) from None
 
 

@@ -18,7 +18,7 @@ from app.server.http.sse import while_connected
 from app.server.ollama.bodies import EmbedBody, LegacyEmbedBody, RunBody
 from app.server.ollama.chat import nanoseconds, resting, shown_name
 from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of
-from app.server.remotes.chat import Unanswered, object_of
+from app.server.remotes.chat import Unanswered, read_whole
 from app.server.remotes.exchange import BAD_GATEWAY, Remotes, model_at_remote
 from app.server.remotes.store import RemoteModel
 from core.values.errors import BadRequest
@@ -97,16 +97,20 @@ async def _of_remote(remotes: Remotes, there: RemoteModel, texts: list[str], dim
     if not texts:
         return Vectors(Embedded("", (), ()), there.name)
     sized = {"dimensions": dimensions} if dimensions is not None else {}
-    found = await object_of(remotes, there, "/v1/embeddings", {"input": texts, "encoding_format": "float"} | sized)
-    try:
-        vectors = tuple((array("f", one["embedding"]).tobytes(),) for one in found["data"])
-        n_tokens = int((found.get("usage") or {}).get("prompt_tokens") or 0)
-        if len(vectors) != len(texts):
-            raise ValueError(f"{len(vectors)} of {len(texts)}")
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
-        said = f"The remote {there.remote.name} does not answer with a vector of each text."
-        raise ApiError(BAD_GATEWAY, said) from None
-    return Vectors(Embedded("", vectors, (n_tokens,)), there.name)
+
+    def read(found: dict[str, Any]) -> Vectors:
+        try:
+            vectors = tuple((array("f", one["embedding"]).tobytes(),) for one in found["data"])
+            n_tokens = int((found.get("usage") or {}).get("prompt_tokens") or 0)
+            if len(vectors) != len(texts):
+                raise ValueError(f"{len(vectors)} of {len(texts)}")
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            said = f"The remote {there.remote.name} does not answer with a vector of each text."
+            raise ApiError(BAD_GATEWAY, said) from None
+        return Vectors(Embedded("", vectors, (n_tokens,)), there.name)
+
+    body = {"input": texts, "encoding_format": "float"} | sized
+    return await read_whole(remotes, there, "/v1/embeddings", body, read)
 
 
 async def _cut(host: ModelHost, model: LoadedModel, text: str) -> str:

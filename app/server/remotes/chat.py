@@ -6,8 +6,8 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeGuard
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from fastapi import Request as HttpRequest
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import httpx
 
 Json = dict[str, Any]
+T = TypeVar("T")
 # Pieces that wait for the client: one that reads slowly slows the remote down, and fills no memory here.
 _MOST_HELD = 64
 # Fields that only servers of ours know; how much is thought is said as templates are told.
@@ -144,17 +145,32 @@ async def _updates_of(
     more = {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
     request = remotes.figures.open(RemoteRequest(there, body=body | more))
     reader = _ChunkReader()
-    async with aclosing(_objects(remotes, request, path)) as objects:
-        async for data in objects:
-            try:
-                update = reader.read(data)
-            except (AttributeError, TypeError, ValueError):
-                raise _not_openais(there) from None
-            if update.pieces or update.logprobs:
-                yield update
+    with _counted(remotes, request):
+        async with aclosing(_objects(remotes, request, path)) as objects:
+            async for data in objects:
+                try:
+                    update = reader.read(data)
+                except (AttributeError, TypeError, ValueError):
+                    raise _not_openais(there) from None
+                if update.pieces or update.logprobs:
+                    yield update
         if not reader.has_choice:
             raise _not_openais(there)
-        yield reader.end(request)
+    yield reader.end(request)
+
+
+@contextmanager
+def _counted(remotes: Remotes, request: RemoteRequest) -> Iterator[None]:
+    """Count a request as what became of it: one whose answer nobody understands has failed."""
+    reason = FinishReason.CANCELLED
+    try:
+        yield
+        reason = FinishReason.STOP
+    except Exception:
+        reason = FinishReason.CANCELLED if request.ended_by is not None else FinishReason.FAILED
+        raise
+    finally:
+        remotes.figures.close(request, reason)
 
 
 def _not_openais(there: RemoteModel) -> ApiError:
@@ -162,20 +178,23 @@ def _not_openais(there: RemoteModel) -> ApiError:
     return ApiError(BAD_GATEWAY, said)
 
 
-async def object_of(remotes: Remotes, there: RemoteModel, path: str, body: Json) -> Json:
-    """Return a remote's whole answer, {} where that is no JSON object. Raises ApiError and Unanswered."""
+async def read_whole(remotes: Remotes, there: RemoteModel, path: str, body: Json, read: Callable[[Json], T]) -> T:
+    """Return what ``read`` makes of a remote's whole answer, {} where that is no JSON object; it may raise ApiError.
+
+    Raises ApiError and Unanswered.
+    """
     request = remotes.figures.open(RemoteRequest(there, body=body))
     found: Json = {}
-    async with aclosing(_objects(remotes, request, path)) as objects:
-        async for data in objects:
-            found = data
-    return found
+    with _counted(remotes, request):
+        async with aclosing(_objects(remotes, request, path)) as objects:
+            async for data in objects:
+                found = data
+        return read(found)
 
 
 async def _objects(remotes: Remotes, request: RemoteRequest, path: str) -> AsyncGenerator[Json, None]:
     """Yield the JSON objects of an answer: those of its events, or the whole one."""
     held = _Held()
-    reason = FinishReason.CANCELLED
 
     async def work() -> None:
         try:
@@ -188,12 +207,10 @@ async def _objects(remotes: Remotes, request: RemoteRequest, path: str) -> Async
     try:
         while (item := await held.queue.get()) is not None:
             if isinstance(item, Exception):
-                reason = FinishReason.CANCELLED if request.ended_by is not None else FinishReason.FAILED
                 raise item
             for line in item.splitlines():
                 if line.startswith(b"data:") and (data := _object_of(line[5:])) is not None:
                     if "error" in data and not data.get("choices"):
-                        reason = FinishReason.FAILED
                         raise ApiError(
                             BAD_GATEWAY,
                             Sentence(
@@ -203,11 +220,9 @@ async def _objects(remotes: Remotes, request: RemoteRequest, path: str) -> Async
                             ),
                         )
                     yield data
-        reason = FinishReason.STOP
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
-        remotes.figures.close(request, reason)
 
 
 _HEADERS = ((b"content-type", b"application/json"),)

@@ -102,7 +102,8 @@ async def remove_worker(place: str, http: HttpRequest) -> Response:
     """Forget a worker, named as HOST:PORT, and its token."""
     check_here(http, "Workers are changed")
     address = f"{WORKER_SCHEME}{place}"
-    await asyncio.to_thread(worker_tokens.forget_worker, address)
+    if not await asyncio.to_thread(worker_tokens.forget_worker, address):
+        raise BadRequest(Sentence("There is no worker {address}.", address=address[:80]), param="place")
     return JSONResponse({"address": address, "removed": True})
 
 

@@ -156,6 +156,7 @@ def test_a_pulled_model_answers_at_once_though_it_was_asked_for_before(downloadi
 @pytest.mark.parametrize("tag", ["", ":Q8_0"])
 def test_a_repository_without_models_is_said_to_have_none(downloading, tag):
     refused = downloading.http.post("/api/pull", json={"model": f"hf.co/acme/words{tag}"})
+    assert not refused.json()["error"].startswith("model"), "Ollama's errors are sentences"
     assert (refused.status_code, "acme/words has no GGUF files" in refused.json()["error"]) == (404, True)
 
 

@@ -27,6 +27,7 @@ from app.server.lm_studio.chat import LmStudioChatBody
 from app.server.openai.response_body import ResponseBody
 from models.catalog.catalog import STARTER_FOLDER
 from tests.support.fork_server import stood_for
+from tests.support.waiting import until
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 
@@ -212,6 +213,19 @@ def test_a_body_in_gzip_or_deflate_is_unpacked(server):
         headers={"content-encoding": "gzip", "content-type": "application/json"},
     )
     assert chunked.status_code == 200
+
+
+def test_a_long_text_that_was_only_counted_leaves_the_engine_as_small_as_it_was(server) -> None:
+    def engine_size() -> int:
+        return server.engine.memory_info().rss
+
+    def counted(text: str) -> int:
+        return len(server.http.post("/tokenize", json={"content": text}).json()["tokens"])
+
+    assert counted("a fox")
+    before = engine_size()
+    assert counted("The quick brown fox jumps over it. " * 90_000) > 1_000_000
+    until(lambda: engine_size() - before < 60 << 20)
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/api/chat"])

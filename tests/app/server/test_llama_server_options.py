@@ -165,6 +165,8 @@ def at_socket(path, host: str, headers: dict[str, str] | None = None) -> httpx.C
         (["--chat-template-kwargs", "[1]"], "must be a JSON object"),
         (["--chat-template-kwargs", "{"], "no JSON"),
         (["--host", "127.0.0.1", "--host", "0.0.0.0"], "needs an API key"),
+        (["--api-key", "no text: \udcff"], "only printable ones"),
+        (["--api-key", " "], "at least one character"),
     ],
 )
 def test_options_that_cannot_be_met_end_the_start_with_a_sentence(typed, arguments, sentence):

@@ -182,6 +182,10 @@ def remote_figure(server, name: str) -> float:
     return float(figures.get(f"slipstream:remote_{name}", 0))
 
 
+def n_failed(server, remote: str) -> float:
+    return remote_figure(server, f'requests_ended_total{{reason="failed",remote="{remote}"}}')
+
+
 @pytest.mark.parametrize("how", ["client leaves", "DELETE"])
 def test_an_early_end_reaches_the_remote(front, server, how):
     body = {"model": f"rack/{MODEL}", "prompt": "Tell me.", "max_tokens": 900, "ignore_eos": True, "speed": "fast"}
@@ -400,7 +404,9 @@ ONE_VECTOR = b'{"data": [{"embedding": [1.0]}], "usage": %s}'
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"7", ONE_VECTOR % b"{}", ONE_VECTOR % b"[7]"])
 def test_a_remote_that_gives_no_vectors_is_named(front, scripted, body):
     scripted.reply = json_reply("200 OK", body)
+    before = n_failed(front, "odd")
     answer = front.http.post("/api/embed", json={"model": "odd/m", "input": ["Hi", "Ho"]})
+    assert n_failed(front, "odd") == before + 1
     problem = "The remote odd does not answer with a vector of each text."
     assert (answer.status_code, answer.json()) == (502, {"error": problem})
 
@@ -425,8 +431,10 @@ def test_a_vector_of_what_json_cannot_say_is_json_all_the_same(front, scripted):
 def test_a_remote_that_answers_in_a_form_of_its_own_is_named(front, scripted, path, reply):
     scripted.reply = reply
     body = {"model": "odd/m", "messages": MESSAGES, "stream": False}
+    before = n_failed(front, "odd")
     answer = front.http.post(path, json=body if path == "/api/chat" else {"model": "odd/m", "input": "Hi"})
     assert (answer.status_code, "odd answers in another form" in answer.text) == (502, True)
+    assert n_failed(front, "odd") == before + 1
 
 
 @pytest.mark.parametrize(

@@ -319,8 +319,12 @@ def test_a_port_that_the_system_keeps_to_itself_is_refused_with_a_way_out(monkey
 
 
 def test_a_port_is_taken_for_a_second_server_and_what_is_no_host_of_ours_refused():
-    for host in ("..", "a" * 80, "ho st.invalid", "nobody.invalid", "192.0.2.1"):
+    for host in ("..", "a" * 80):
         with pytest.raises(BadOption, match="listen on"):
+            listen(host, 0)
+    for host in ("ho st.invalid", "nobody.invalid", "192.0.2.1"):
+        said = rf"^{host} is no address of this machine \(.+\)\. 127\.0\.0\.1 serves this machine only"
+        with pytest.raises(BadOption, match=said):
             listen(host, 0)
     with listen("127.0.0.1", 0) as first, pytest.raises(PortTaken):
         listen("127.0.0.1", first.getsockname()[1])

@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel, StepKind, kind_of
-from core.cost.threads import ThreadChoice, ThreadControl, candidates, fewest_that_pay, step_times, thread_control
+from core.cost.threads import (
+    BatchThreads,
+    ThreadChoice,
+    ThreadControl,
+    candidates,
+    fewest_that_pay,
+    step_times,
+    thread_control,
+)
 from core.machine.host import core_count
 from core.values.request import SamplingParams
 from tests.support.engines import complete, open_engine, run, submit
@@ -160,6 +168,30 @@ def test_steps_without_rows_or_time_say_nothing() -> None:
         stage.control.observe(rows, 0, seconds)
     assert stage.context.threads == []
     assert stage.cost.time(1) == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize("contended", [5.0, 0.6])
+def test_batches_beside_others_have_the_threads_with_which_they_are_faster(contended: float) -> None:
+    now, busy = [0.0], [2.0]
+    threads = BatchThreads(2, lambda: now[0], lambda: busy[0], 2)
+
+    def batches(n_batches: int) -> float:
+        """Run some batches, whose seconds with two threads depend on the others; return the mean seconds of one."""
+        began = now[0]
+        for _ in range(n_batches):
+            seconds = 0.1 if threads.count == 1 else 0.1 * contended if busy[0] else 0.055
+            now[0] += seconds
+            threads.observe(64, seconds)
+        return (now[0] - began) / n_batches
+
+    best = 0.1 * min(contended, 1.0)
+    assert batches(200) < 1.35 * best, "no fast batch was ever seen before"
+    assert batches(1_000) < 1.1 * best
+    busy[0] = 0.0
+    batches(100)
+    assert batches(20) == pytest.approx(0.055)
+    threads.share(2)
+    assert threads.count == 1
 
 
 def test_where_a_gpu_computes_threads_are_left_alone() -> None:

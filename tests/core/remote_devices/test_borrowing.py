@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from core.remote_devices import borrowing, lending
 from core.remote_devices.borrowing import MessageSocket, borrow, connect_workers, look
-from core.values.addresses import worker_address
+from core.values.addresses import LOST_WORKER, worker_address
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, WorkerUnavailable
 from tests.support.lending import TOKEN, TestWorker
@@ -90,6 +91,28 @@ def test_a_worker_that_is_not_there_is_named_with_what_to_look_at() -> None:
         address = f"rpc://127.0.0.1:{listening.getsockname()[1]}"
     with pytest.raises(WorkerUnavailable, match=r"cannot be reached .* Check the address"):
         look(address, TOKEN)
+
+
+def test_a_worker_that_says_nothing_is_waited_for_shortly_and_then_lost(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(borrowing, "_GREETING_SECONDS", 0.05)
+    monkeypatch.setattr(borrowing, "_GREET_SECONDS", 0.05)
+    monkeypatch.setattr(os, "_exit", sys.exit)  # the engine's process would end
+    with socket.create_server(("127.0.0.1", 0)) as listening:  # as one that is stopped: the system still connects
+        address = f"rpc://127.0.0.1:{listening.getsockname()[1]}"
+        began = time.monotonic()
+        with pytest.raises(WorkerUnavailable, match="it says nothing: it may hang"):
+            look(address, TOKEN)
+        with socket.create_connection(listening.getsockname()) as lent, pytest.raises(SystemExit):
+            borrowing._watch(address, lent.fileno())
+        assert time.monotonic() - began < 5
+    assert f"{LOST_WORKER}: {address} says nothing any more" in capfd.readouterr().err
+
+
+def test_a_worker_that_answers_or_has_closed_its_door_is_not_lost(worker: TestWorker) -> None:
+    assert not borrowing._is_silent(worker.address)
+    assert not borrowing._is_silent("rpc://127.0.0.1:1")
 
 
 @pytest.mark.parametrize("name", ["rpc://", "rpc://host:port", "rpc://a/b", "rpc://user@host:1"])

@@ -81,6 +81,9 @@ def test_jobs_run_one_at_a_time_in_their_order_each_request_once(open_queue, ser
     assert list(dict.fromkeys(began)) == [f"acme/{name}" for name in NAMES]
     queue.clear_ended()
     assert queue.jobs == ()
+    queue.add(request("one"))  # its file is there, so nothing was told of it
+    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
+    assert (queue.jobs[0].progress.n_done, queue.jobs[0].progress.n_total) == (len(CONTENT), len(CONTENT))
 
 
 def test_paused_and_resumed_or_cancelled(open_queue, server, tmp_path):

@@ -45,6 +45,7 @@ def test_search_sorts_filters_and_follows_pages(server, hub):
     assert [row.repo_id for row in found] == [f"acme/fox-{i:02}-GGUF" for i in range(PAGE + 4, 1, -1)]
     assert hub.search(Search("fox", sort="likes", limit=1))[0].repo_id == "acme/fox-00-GGUF"
     assert hub.search(Search("nothing like it")) == ()
+    assert hub.search(Search("no text: \udcff")) == ()
     server.add("acme/owl-GGUF", {"a.gguf": b"GGUF"}, modified="2024-01-01T00:00:00.000Z", downloads=9)
     server.add("acme/owl-new-GGUF", {"a.gguf": b"GGUF"}, modified="2026-01-01T00:00:00.000Z")
     recent = hub.search(Search("owl", sort="last_modified"))
