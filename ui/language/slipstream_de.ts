@@ -714,8 +714,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
-      <source>Not all chats could be saved: {reason}</source>
-      <translation>Nicht alle Chats konnten gesichert werden: {reason}</translation>
+      <source>Not all chats could be saved: {reason} Import the file again when that is mended: what is here already does not come twice.</source>
+      <translation>Nicht alle Chats konnten gespeichert werden: {reason} Importiere die Datei noch einmal, wenn das behoben ist: Was schon hier ist, kommt nicht doppelt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
@@ -763,6 +763,11 @@
       <translation>Das ist keine Datei mit Chats von Slipstream, ChatGPT, LM Studio, Open WebUI oder GPT4All.</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/exchange/other_programs.py" />
+      <source>This file of chats from Slipstream is damaged.</source>
+      <translation>Diese Datei mit Chats aus Slipstream ist beschädigt.</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
       <source>Slipstream chats</source>
       <translation>Chats aus Slipstream</translation>
@@ -771,6 +776,11 @@
       <location filename="../../ui/chat/exchange/read_chats.py" />
       <source>{name} cannot be read: it is damaged, locked, or not there.</source>
       <translation>{name} lässt sich nicht lesen: Die Datei ist beschädigt, gesperrt oder nicht da.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/read_chats.py" />
+      <source>{name} holds no chats.</source>
+      <translation>{name} enthält keine Chats.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
@@ -6296,7 +6306,7 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Resets appearance, notifications and the engine to what is recommended. Chats, models, their own settings, folders, your account and the start at login stay.</source>
-      <translation>Setzt Aussehen, Benachrichtigungen und die Engine auf das zurück, was empfohlen ist. Chats, Modelle, deren eigene Einstellungen, Ordner, dein Konto und der Start bei der Anmeldung bleiben.</translation>
+      <translation>Setzt Aussehen, Mitteilungen und die Engine auf das zurück, was empfohlen ist. Chats, Modelle, deren eigene Einstellungen, Ordner, dein Konto und der Start bei der Anmeldung bleiben.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
