@@ -375,8 +375,10 @@ class ChatPage(QWidget):
         if message.finish_reason == MODEL_GONE:
             names = [model.name for model in self._watch.models]
             others = [(on_button(name), partial(self._answer_by, name, message.id)) for name in names]
+            name = (message.model or "").rpartition("/")[2]
+            find = (tr("Look for it on the Hub…"), lambda: self.find_wanted.emit(name))
             again = (tr("Try again"), partial(self._conversation.regenerate, message.id))
-            offer_ways([*others, again], button, self)
+            offer_ways([*others, *([find] if name else []), again], button, self)
             return
         question = message.parent_id
         sent = self.fit.sent(self._conversation.tree.path_to(question))

@@ -464,6 +464,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
+      <source>Look for it on the Hub…</source>
+      <translation>Auf dem Hub danach suchen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
       <source>Try again</source>
       <translation>Noch einmal versuchen</translation>
     </message>
@@ -3593,6 +3598,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
+      <source>Find another</source>
+      <translation>Andere suchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
       <source>Downloads</source>
       <translation>Downloads</translation>
     </message>
@@ -3638,13 +3648,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
-      <source>Nothing is downloaded</source>
-      <translation>Nichts wird heruntergeladen</translation>
+      <source>Find models</source>
+      <translation>Modelle finden</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
-      <source>Find models</source>
-      <translation>Modelle finden</translation>
+      <source>Nothing is downloaded</source>
+      <translation>Nichts wird heruntergeladen</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
@@ -9422,11 +9432,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../models/files/errors.py" />
       <source>{name} was downloaded twice and is not what the Hub announces: its checksum differs. It was deleted. A proxy may change downloads, or the Hub's copy is damaged: try again later.</source>
       <translation>{name} wurde zweimal heruntergeladen und ist nicht, was der Hub ankündigt: Die Prüfsumme ist anders. Es wurde gelöscht. Vielleicht verändert ein Proxy Downloads, oder die Kopie des Hubs ist beschädigt: Versuche es später noch einmal.</translation>
-    </message>
-    <message>
-      <location filename="../../models/files/errors.py" />
-      <source>{name} keeps changing on the Hub while it is downloaded. Try again in a while.</source>
-      <translation>{name} ändert sich auf dem Hub während des Downloads immer wieder. Versuche es in einer Weile noch einmal.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />

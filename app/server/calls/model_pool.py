@@ -123,7 +123,8 @@ class ModelPool:
         known = {entry.name for entry in listed}
         outside = ((host, host.entry) for host in self.hosts if host.entry is not None and host.entry.name not in known)
         # A model that was just removed can be used no more, though its engine has not let go of it yet.
-        return (*(entry for host, entry in outside if host.model is not None or entry.path.exists()), *listed)
+        outside = ((host, entry) for host, entry in outside if host.model is not None or entry.path.exists())
+        return tuple(entry for entry in (*(entry for _, entry in outside), *listed) if not self._is_lost(entry))
 
     def find(self, name: str) -> ModelEntry:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
@@ -134,11 +135,16 @@ class ModelPool:
             whole = whole[: -len(".gguf")]
         names = [self.aliases.get(one, one) for one in dict.fromkeys((whole, whole.rpartition("/")[2])) if one]
         entry = next((found for one in names if (found := self._named(one)) is not None), None)
-        if entry is None:
+        if entry is None or self._is_lost(entry):
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:
             raise LoadFailed("The model {name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
         return entry
+
+    def _is_lost(self, entry: ModelEntry) -> bool:
+        """Return whether a model could not be loaded, as its file is there no more."""
+        failed = (host.entry for host in self.hosts if host.state.phase is EnginePhase.FAILED)
+        return any(one is not None and one.path == entry.path for one in failed) and not entry.path.exists()
 
     def _named(self, name: str) -> ModelEntry | None:
         here = (host.entry for host in self.hosts if host.entry is not None and host.name == name)
