@@ -9444,6 +9444,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <translation> ({reason})</translation>
     </message>
     <message>
+      <location filename="../../models/files/errors.py" />
+      <source>{name} is shorter on the Hub than its list of files says. Try again later, or choose another file: this one may be damaged there.</source>
+      <translation>{name} ist auf dem Hub kürzer, als dessen Dateiliste angibt. Versuche es später noch einmal, oder wähle eine andere Datei: Diese kann dort beschädigt sein.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>{name} keeps changing on the Hub while it is downloaded. Try again in a while.</source>
+      <translation>{name} ändert sich auf dem Hub während des Downloads immer wieder. Versuche es in einer Weile noch einmal.</translation>
+    </message>
+    <message>
       <location filename="../../models/files/integrity.py" />
       <source>{name} was moved: it is {now} now.</source>
       <translation>{name} wurde verschoben: Es ist jetzt {now}.</translation>
