@@ -128,8 +128,8 @@ class ChangedOnHub(DownloadError):
     def __init__(self, name: str, *, is_short: bool = False) -> None:
         if is_short:
             super().__init__(
-                "{name} is shorter on the Hub than its list of files says. Try again later, or choose another file: this "
-                "one may be damaged there.",
+                "{name} is shorter on the Hub than its list of files says. Try again later, or choose another file: "
+                "this one may be damaged there.",
                 name=name,
             )
         else:
