@@ -94,16 +94,19 @@ class ModelDownload:
 
         Raises HubError and DownloadError.
         """
+        error: Exception | None = None
         for _ in range(RESTARTS):
             repository = self._repository()
             model = with_projector(choose_one(repository, self.request.wanted), repository.models)
             self.files = tuple(f"{repository.repo_id}/{file.path}" for file in model.files)
             try:
                 return self._one(repository, model, report)
-            except (ChangedOnHub, FileNotFound):
+            except (ChangedOnHub, FileNotFound) as changed:
+                error = changed
                 # The file has changed: its journal is about other content, so the download starts over.
                 self._speed = TransferRate()
-        raise ChangedOnHub(model.name)
+        assert error is not None
+        raise error
 
     def _repository(self) -> Repository:
         request = self.request

@@ -79,7 +79,7 @@ class RangeRequests:
     def _refused(self, response: httpx.Response) -> Exception:
         status = response.status_code
         if status == 416:
-            return ChangedOnHub(self.file.path)
+            return ChangedOnHub(self.file.path, is_short=True)
         if (response.url.host, response.url.port) != (self._host.host, self._host.port):
             # The file host: its signed address has expired, or the file is not available for now.
             return TransientFailure(f"HTTP status {status} from {response.url.host}")

@@ -123,10 +123,19 @@ class WrongContent(DownloadError):
 
 
 class ChangedOnHub(DownloadError):
-    """The file has changed since its download began."""
+    """The file has changed since its download began, or ``is_short``: it ends sooner than the Hub's list says."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__("{name} keeps changing on the Hub while it is downloaded. Try again in a while.", name=name)
+    def __init__(self, name: str, *, is_short: bool = False) -> None:
+        if is_short:
+            super().__init__(
+                "{name} is shorter on the Hub than its list of files says. Try again later, or choose another file: "
+                "this one may be damaged there.",
+                name=name,
+            )
+        else:
+            super().__init__(
+                "{name} keeps changing on the Hub while it is downloaded. Try again in a while.", name=name
+            )
 
 
 class Stopped(DownloadError):

@@ -1050,7 +1050,12 @@ def test_a_chat_whose_model_is_gone_says_so_and_is_answered_by_no_other(
     qtbot.waitUntil(lambda: status.text() == "Not here any more")
     reply = ask(qtbot, window, "Still there?")
     assert (reply.status, reply.content) == (Status.FAILED, ""), "the server lets another one answer"
-    assert reply_view(window).problem.button.text() == "Choose another model"
+    button = reply_view(window).problem.button
+    assert button.text() == "Choose another model"
+    button.click()
+    ways(window)["Look for it on the Hub…"].trigger()
+    assert window.library.finder.field.text() == "ember-draft"
+    window.show_page("chat")
     server.models = both
     window.link.models_changed.emit()
     qtbot.waitUntil(lambda: status.text() == "Loads with the next message")
@@ -1064,9 +1069,28 @@ def test_trying_again_starts_an_engine_that_died_again_and_again(qtbot, window: 
     qtbot.waitUntil(lambda: window.watch.state.phase == "failed")
     assert ask(qtbot, window, "Hello").status is Status.FAILED
     server.error = None
-    reply_view(window).problem.button.click()
+    server.loads.clear()
+    button = reply_view(window).problem.button
+    button.click()
+    button.click()  # as who clicks twice does
     qtbot.waitUntil(lambda: window.desk.current.tree.path[-1].status is Status.DONE)
-    assert server.loads == ["ember-q8_0"], "it would refuse for seconds yet"
+    assert len(window.desk.current.tree.versions(window.desk.current.tree.path[-1].id)) == 2
+    ask(qtbot, window, "And you?")
+    assert window.desk.current.tree.path[-1].status is Status.DONE
+    assert server.loads == ["ember-q8_0"] * 2, "it would refuse for seconds yet"
+
+
+def test_another_model_is_offered_where_the_file_of_one_is_lost(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    action, both = window.page.server_banner.action, server.models
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    server.phase, server.problem = "failed", "There is no file ember-q8_0.gguf."
+    server.models = both[1:]
+    window.watch.look()
+    qtbot.waitUntil(lambda: action.text() == "Choose another model")
+    server.models = both
+    window.watch.look_at_models()
+    qtbot.waitUntil(lambda: action.text() == "Try again")
 
 
 def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: MainWindow, server: FakeServer) -> None:

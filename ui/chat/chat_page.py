@@ -181,7 +181,7 @@ class ChatPage(QWidget):
         self._keep.timeout.connect(self.keep_draft)
         self.composer.stopped.connect(self._on_stop)
         self.composer.speed.chosen.connect(self._on_speed_chosen)
-        self.transcript.regenerate.connect(self._answer_again)
+        self.transcript.regenerate.connect(partial(self._do, ChatSession.regenerate))
         self.transcript.go_on.connect(partial(self._do, ChatSession.go_on))
         self.transcript.redo_in_full.connect(self._redo_in_full)
         self.transcript.ways_wanted.connect(self._on_ways_wanted)
@@ -375,8 +375,10 @@ class ChatPage(QWidget):
         if message.finish_reason == MODEL_GONE:
             names = [model.name for model in self._watch.models]
             others = [(on_button(name), partial(self._answer_by, name, message.id)) for name in names]
+            name = (message.model or "").rpartition("/")[2]
+            find = (tr("Look for it on the Hub…"), lambda: self.find_wanted.emit(name))
             again = (tr("Try again"), partial(self._conversation.regenerate, message.id))
-            offer_ways([*others, again], button, self)
+            offer_ways([*others, *([find] if name else []), again], button, self)
             return
         question = message.parent_id
         sent = self.fit.sent(self._conversation.tree.path_to(question))
@@ -387,15 +389,6 @@ class ChatPage(QWidget):
         if isinstance(view, UserMessage):
             ways.append((tr("Shorten the message"), view.begin_edit))
         offer_ways(ways, button, self)
-
-    def _answer_again(self, message_id: int) -> None:
-        """Let a reply be given anew. An engine that died again and again is started for it now, not after a wait."""
-        again = partial(self._conversation.regenerate, message_id)
-        state = self._watch.state
-        if state.phase == "failed" and state.model and state.model == self.picker.shown_model:
-            self._watch.load(state.model, again)
-        else:
-            again()
 
     def _answer_by(self, model: str, reply: int) -> None:
         self.choose_model(model)

@@ -105,17 +105,9 @@ class ChatSessions(QObject):
     deleted = Signal(object)  # the id of a chat that can be restored
     put_away = Signal(object)  # the id of a chat that went into the archive
 
-    def __init__(
-        self,
-        api: Api,
-        archive: ChatArchive,
-        ids: Ids,
-        parent: QObject | None = None,
-        *,
-        is_local: Callable[[str], bool] = lambda model: False,
-    ) -> None:
+    def __init__(self, api: Api, archive: ChatArchive, ids: Ids, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._api, self._archive, self._ids, self._is_local = api, archive, ids, is_local
+        self._api, self._archive, self._ids = api, archive, ids
         self._words = ""
         self._limit = LIST_PAGE
         self._tools: ToolBox | None = None
@@ -305,7 +297,6 @@ class ChatSessions(QObject):
         """Return a chat that can be shown in a pane."""
         session = ChatSession(chat, tree, self._api, self._archive, self._ids, parent=self)
         session.tools = self._tools
-        session.is_local = self._is_local
         session.saved.connect(lambda chat: self.list_soon())
         session.ended.connect(lambda message: self.answered.emit(session.chat, message))
         session.calls_changed.connect(lambda message: self.called.emit(session.chat, message))

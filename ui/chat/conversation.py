@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -87,7 +86,6 @@ class ChatSession(QObject):
         self._api, self._archive, self._ids = api, archive, ids
         self.running: RunningReply | None = None  # the reply that comes in
         self.tools: ToolBox | None = None
-        self.is_local: Callable[[str], bool] = lambda model: False  # a model answers by the name that it is asked by
         self._calls: CallRound | None = None
         self._asked = chat.settings  # the settings of the running reply
         self._save_timer = QTimer(self, interval=SAVE_MS)
@@ -161,9 +159,10 @@ class ChatSession(QObject):
     def regenerate(self, message_id: int, speed: Speed | None = None) -> None:
         """Let the model answer once more in place of a reply; the old one stays as a version.
 
-        ``speed`` is for this one reply; None is that of the chat. Another reply that comes in is stopped.
+        ``speed`` is for this one reply; None is that of the chat. Another reply that comes in is stopped. A version
+        that is not shown any more is left: who clicked twice wants one.
         """
-        if message_id != self.running_id:
+        if message_id != self.running_id and any(message.id == message_id for message in self.tree.path):
             self.stop()
             self._answer(self.tree[message_id].parent_id, speed)
 
@@ -215,7 +214,6 @@ class ChatSession(QObject):
 
     def _follow(self, message: Message, body: dict[str, Any]) -> None:
         stream = self._api.chat(body)
-        stream.only = model if (model := body.get("model")) is not None and self.is_local(model) else None
         self.running = RunningReply(message, stream, time.monotonic())
         stream.drafted.connect(self._on_drafted)
         stream.text.connect(self._on_text)

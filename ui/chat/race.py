@@ -308,7 +308,6 @@ class RaceDialog(Dialog):
             "timings_per_token": True,
         }
         stream = self._streams[number] = self._api.chat(body)
-        stream.only = racer.model
         stream.finished.connect(lambda end: self._on_ended(number, stream, lambda: then(end)))
         stream.failed.connect(
             lambda problem, code: self._on_ended(

@@ -27,6 +27,7 @@ class ServerNotice(QObject):
         self._watch, self._banner = watch, banner
         self._told: tuple[str | None, tuple[str, ...]] = (None, ())
         self._tells_failure = False  # the banner says why the model could not be loaded
+        watch.models_changed.connect(lambda models: self._show_models())
 
     def show_state(self, state: ServerState) -> None:
         """Say why the model could not be loaded, or what it does without."""
@@ -40,6 +41,11 @@ class ServerNotice(QObject):
             self._banner.take_back(self)
         if state.phase == "ready":
             self._show_notices(state)
+
+    def _show_models(self) -> None:
+        """Offer what helps now: the file of the model that could not be loaded may be gone, or back."""
+        if self._tells_failure:
+            self.show_state(self._watch.state)
 
     def unload(self, model: str) -> None:
         """Unload a model, and say where that fails."""
@@ -76,6 +82,8 @@ class ServerNotice(QObject):
     def _way_out(self, model: str) -> Way:
         if model and model == self.enlarged:
             return tr("Use the usual context"), lambda: self.usual_context_wanted.emit(model)
+        if self._watch.models and all(one.name != model for one in self._watch.models):
+            return tr("Choose another model"), self.other_wanted.emit
         return tr("Try again"), lambda: self._watch.load(model)
 
     def _closing(self, act: Callable[[], object]) -> Callable[[], None]:

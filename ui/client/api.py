@@ -86,6 +86,8 @@ class Api(QObject):
         # The server is on this machine: a proxy for the web must not see its traffic.
         for network in (self._network, self._library):
             network.setProxy(QNetworkProxy(QNetworkProxy.ProxyType.NoProxy))
+        # What is done before a reply is asked of a model (None: the loaded one); it then calls what it is given.
+        self.before_reply: Callable[[str | None, Callable[[], object]], object] = lambda model, then: then()
         self.asks_for_drafted = False  # replies are to say which of their characters were drafted
         self._url: str | None = None
         self._key: str | None = None
@@ -293,13 +295,15 @@ class Api(QObject):
         self.ask("POST", "/v1/embeddings", body, on_answer, failed, timeout_ms=EMBED_TIMEOUT_MS)
 
     def chat(self, body: dict[str, Any]) -> ReplyStream:
-        """Start a streamed reply."""
-        stream = ReplyStream(self)
+        """Start a streamed reply. Where ``body`` names a model, no other one of this machine may answer."""
+        stream = ReplyStream(body.get("model"), self)
         stream.unreached.connect(partial(self._wait_again, stream, body))
-        self._start(stream, body)
+        self.before_reply(body.get("model"), partial(self._start, stream, body))
         return stream
 
     def _start(self, stream: ReplyStream, body: dict[str, Any]) -> None:
+        if not shiboken6.isValid(stream):
+            return
         if self._url is not None:
             self._begin(stream, body)
         elif self._no_hope is None:

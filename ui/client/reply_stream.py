@@ -76,15 +76,15 @@ class ReplyStream(QObject):
     cancelled = Signal()
     unreached = Signal(str)  # nobody was there at this address: nothing was sent
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, only: str | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        # The model that may answer. In place of one that is gone the server lets another one answer.
+        self._only = only
         self._reply: QNetworkReply | None = None
         self._parser = SseParser()
         self._finish_reason: str | None = None
         self._timings: Timings | None = None
         self._answered_by: str | None = None
-        # The model that may answer. In place of one that is gone the server lets another one answer.
-        self.only: str | None = None
         self.ttft_ms = 0.0  # as the receipt will say; 0 until the server has told it
         self._has_ended = False
         self._n_tokens = self._n_told = 0
@@ -142,11 +142,11 @@ class ReplyStream(QObject):
         A folder in front of a name tells files of one name apart, and comes and goes with them. Remotes, and what the
         user lets answer in their place, are marked by the server and may have any name.
         """
-        if self.only is None or not isinstance(model, str) or self._reply is None:
+        if self._only is None or not isinstance(model, str) or self._reply is None:
             return False
         if any(self._reply.hasRawHeader(name) for name in ("x-slipstream-remote", "x-slipstream-fallback")):
             return False
-        asked, here = (name.rpartition("/")[2].casefold() for name in (self.only, model))
+        asked, here = (name.rpartition("/")[2].casefold() for name in (self._only, model))
         return asked != here
 
     def _take(self, data: str, added: _Added) -> tuple[str, str] | None:

@@ -52,6 +52,7 @@ class ServerWatch(QObject):
         self._was_loaded = ""  # the last model that was ready
         self._timer = QTimer(self, interval=BUSY_MS)
         self._timer.timeout.connect(self.look)
+        api.before_reply = self._revive
 
     def start(self) -> None:
         """A server is there: look at it from now on."""
@@ -91,11 +92,9 @@ class ServerWatch(QObject):
         name = model or self.state.model
         return all(one.calls_tools for one in self.models if one.name == name)
 
-    def is_local(self, model: str) -> bool:
-        """Return whether a model is, or was, one of this machine: others are called differently where they are."""
-        return bool(self.models) and all(one.remote is None for one in self.models if one.name == model)
-
-    def load(self, model: str, began: Callable[[], object] = lambda: None) -> None:
+    def load(
+        self, model: str, began: Callable[[], object] = lambda: None, failed: Callable[[], object] = lambda: None
+    ) -> None:
         """Ask for another model, or for the same one with what was set for it since."""
 
         def on_began() -> None:
@@ -103,13 +102,24 @@ class ServerWatch(QObject):
             self.look()
             began()
 
+        def on_failed(sentence: str) -> None:
+            self.load_failed.emit(sentence, model, MODEL_GONE not in codes)
+            failed()
+
         codes = list[str]()
         self._api.load(
             model,
             on_began,
-            lambda sentence: self.load_failed.emit(sentence, model, MODEL_GONE not in codes),
+            on_failed,
             lambda error: codes.append(str(error.get("code"))),
         )
+
+    def _revive(self, model: str | None, then: Callable[[], object]) -> None:
+        """An engine that died again and again refuses for seconds: who asks it for a reply has it started now."""
+        if self.state.phase == "failed" and self.state.model and model in (None, self.state.model):
+            self.load(self.state.model, then, then)
+        else:
+            then()
 
     def unload(self, model: str, failed: Callable[[str], object]) -> None:
         """Free the memory of a model until it is asked for again; ``failed`` takes a sentence."""

@@ -464,6 +464,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
+      <source>Look for it on the Hub…</source>
+      <translation>Auf dem Hub danach suchen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
       <source>Try again</source>
       <translation>Noch einmal versuchen</translation>
     </message>
@@ -714,8 +719,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
-      <source>Not all chats could be saved: {reason}</source>
-      <translation>Nicht alle Chats konnten gesichert werden: {reason}</translation>
+      <source>Not all chats could be saved: {reason} Import the file again when that is mended: what is here already does not come twice.</source>
+      <translation>Nicht alle Chats konnten gespeichert werden: {reason} Importiere die Datei noch einmal, wenn das behoben ist: Was schon hier ist, kommt nicht doppelt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
@@ -763,6 +768,11 @@
       <translation>Das ist keine Datei mit Chats von Slipstream, ChatGPT, LM Studio, Open WebUI oder GPT4All.</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/exchange/other_programs.py" />
+      <source>This file of chats from Slipstream is damaged.</source>
+      <translation>Diese Datei mit Chats aus Slipstream ist beschädigt.</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
       <source>Slipstream chats</source>
       <translation>Chats aus Slipstream</translation>
@@ -771,6 +781,11 @@
       <location filename="../../ui/chat/exchange/read_chats.py" />
       <source>{name} cannot be read: it is damaged, locked, or not there.</source>
       <translation>{name} lässt sich nicht lesen: Die Datei ist beschädigt, gesperrt oder nicht da.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/read_chats.py" />
+      <source>{name} holds no chats.</source>
+      <translation>{name} enthält keine Chats.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
@@ -3583,6 +3598,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
+      <source>Find another</source>
+      <translation>Andere suchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
       <source>Downloads</source>
       <translation>Downloads</translation>
     </message>
@@ -3628,13 +3648,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
-      <source>Nothing is downloaded</source>
-      <translation>Nichts wird heruntergeladen</translation>
+      <source>Find models</source>
+      <translation>Modelle finden</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
-      <source>Find models</source>
-      <translation>Modelle finden</translation>
+      <source>Nothing is downloaded</source>
+      <translation>Nichts wird heruntergeladen</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
@@ -6296,7 +6316,7 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Resets appearance, notifications and the engine to what is recommended. Chats, models, their own settings, folders, your account and the start at login stay.</source>
-      <translation>Setzt Aussehen, Benachrichtigungen und die Engine auf das zurück, was empfohlen ist. Chats, Modelle, deren eigene Einstellungen, Ordner, dein Konto und der Start bei der Anmeldung bleiben.</translation>
+      <translation>Setzt Aussehen, Mitteilungen und die Engine auf das zurück, was empfohlen ist. Chats, Modelle, deren eigene Einstellungen, Ordner, dein Konto und der Start bei der Anmeldung bleiben.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -9430,11 +9450,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
-      <source>{name} keeps changing on the Hub while it is downloaded. Try again in a while.</source>
-      <translation>{name} ändert sich auf dem Hub während des Downloads immer wieder. Versuche es in einer Weile noch einmal.</translation>
-    </message>
-    <message>
-      <location filename="../../models/files/errors.py" />
       <source>The download was stopped. {kept}</source>
       <translation>Der Download wurde angehalten. {kept}</translation>
     </message>
@@ -9442,6 +9457,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../models/files/errors.py" />
       <source> ({reason})</source>
       <translation> ({reason})</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>{name} is shorter on the Hub than its list of files says. Try again later, or choose another file: this one may be damaged there.</source>
+      <translation>{name} ist auf dem Hub kürzer, als dessen Dateiliste angibt. Versuche es später noch einmal, oder wähle eine andere Datei: Diese kann dort beschädigt sein.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>{name} keeps changing on the Hub while it is downloaded. Try again in a while.</source>
+      <translation>{name} ändert sich auf dem Hub während des Downloads immer wieder. Versuche es in einer Weile noch einmal.</translation>
     </message>
     <message>
       <location filename="../../models/files/integrity.py" />

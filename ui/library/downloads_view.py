@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QPushButton, QS
 
 from models.download.progress import DownloadPhase
 from models.library import requests as ask
-from models.library.values import Download, Trouble
+from models.library.values import Download, Trouble, TroubleKind
 from ui.client.library_link import LibraryLink
 from ui.language import dotted, tr
 from ui.library.labels import download_line, has_bar, share, size_of
@@ -34,6 +34,7 @@ class DownloadRow(QFrame):
     resume_wanted = Signal(int)
     cancel_wanted = Signal(int)
     use_wanted = Signal(str)  # the file of a model that has arrived
+    find_wanted = Signal(str)  # another model, by a word
     moved = Signal(int, int)  # number, by how many places
 
     def __init__(self, download: Download) -> None:
@@ -49,7 +50,7 @@ class DownloadRow(QFrame):
         self.up, self.down = IconButton("up", tr("Earlier"), size=16), IconButton("down", tr("Later"), size=16)
         self.toggle = IconButton("pause", tr("Pause"), size=16)
         self.cancel = IconButton("close", tr("Cancel and remove what has arrived"), size=16)
-        self.use = QPushButton()  # or try again
+        self.use = QPushButton()  # or try again, or find another
         self.use.clicked.connect(self._on_use)
         number = download.number
         self.up.clicked.connect(lambda: self.moved.emit(number, -1))
@@ -60,9 +61,8 @@ class DownloadRow(QFrame):
         self.show_download(download)
 
     def _lay_out(self) -> None:
-        use = fill(
-            QHBoxLayout(), self.use, margins=(Space.XS, 0, Space.S, 0)
-        )  # it ends where the bar does, as icons seem to
+        # It ends where the bar does, as icons seem to.
+        use = fill(QHBoxLayout(), self.use, margins=(Space.XS, 0, Space.S, 0))
         head = fill(QHBoxLayout(), (self.title, 1), self.up, self.down, self.toggle, self.cancel, use, spacing=0)
         column = fill(QVBoxLayout(self), head, spacing=Space.XS + 2, margins=(Space.L, Space.S, Space.S, Space.M))
         inner = fill(QVBoxLayout(), self.bar, self.line, self.problem, spacing=Space.XS + 2, margins=(0, 0, Space.S, 0))
@@ -89,7 +89,8 @@ class DownloadRow(QFrame):
         has_failed = download.phase is DownloadPhase.FAILED
         now = QApplication.focusWidget()
         self.use.setVisible(has_failed or bool(download.model_file))
-        self.use.setText(tr("Try again") if has_failed else tr("Use"))
+        again = tr("Find another") if self._is_missing else tr("Try again")
+        self.use.setText(again if has_failed else tr("Use"))
         self.use.setToolTip("" if has_failed else tr("Load this model and chat with it"))
         self.toggle.setVisible(not is_over and not has_failed)
         self.cancel.setVisible(not is_over)
@@ -102,6 +103,11 @@ class DownloadRow(QFrame):
             self.toggle.show_as("play", tr("Resume"))
         else:
             self.toggle.show_as("pause", tr("Pause"))
+
+    @property
+    def _is_missing(self) -> bool:
+        """Whether the Hub has it no more: to try again does not help."""
+        return self.download.trouble is not None and self.download.trouble.kind is TroubleKind.MISSING
 
     def set_place(self, is_first: bool, is_last: bool) -> None:
         """Say which moves there are: for the only one, none."""
@@ -117,14 +123,16 @@ class DownloadRow(QFrame):
             )
 
     def _on_use(self) -> None:
-        if self.download.phase is DownloadPhase.FAILED:
+        if self.download.phase is DownloadPhase.FAILED and self._is_missing:
+            self.find_wanted.emit(self.download.repo_id.rpartition("/")[2])
+        elif self.download.phase is DownloadPhase.FAILED:
             self.resume_wanted.emit(self.download.number)
         # It comes up where "Pause" was: who meant that does not want another model.
         elif time.monotonic() - self._arrived > UNMEANT_SECONDS:
             self.use_wanted.emit(self.download.model_file)
 
     def _on_toggle(self) -> None:
-        wanted = self.resume_wanted if self.download.phase in RESUMABLE else self.pause_wanted
+        wanted = self.resume_wanted if self.download.phase is DownloadPhase.PAUSED else self.pause_wanted
         wanted.emit(self.download.number)
 
 
@@ -146,7 +154,7 @@ def ask_to_cancel(parent: QWidget, name: str, download: Download, cancel: Callab
 class DownloadsView(QWidget):
     """Shows all downloads in their order; a row stays the same widget for as long as its download is there."""
 
-    find_wanted = Signal()
+    find_wanted = Signal(str)  # a model of the Hub, by a word or none
     use_wanted = Signal(str)  # the file of a model that has arrived
 
     def __init__(self, link: LibraryLink) -> None:
@@ -208,7 +216,8 @@ class DownloadsView(QWidget):
         is_empty = not downloads and not self._link.quantisings
         if is_empty:
             text = tr("Models that you download are here, with their speed and how long they take.")
-            self.state.say("download", tr("Nothing is downloaded"), text, (tr("Find models"), self.find_wanted.emit))
+            find = (tr("Find models"), lambda: self.find_wanted.emit(""))
+            self.state.say("download", tr("Nothing is downloaded"), text, find)
         self.stack.setCurrentWidget(self.state if is_empty else self.area)
         if had_keyboard:  # it goes on with what is left
             buttons = (button for row in self.rows.values() for button in (row.toggle, row.use))
@@ -224,6 +233,7 @@ class DownloadsView(QWidget):
         row.resume_wanted.connect(lambda number: self._ask(ask.ResumeDownload(number)))
         row.cancel_wanted.connect(self._on_cancel)
         row.use_wanted.connect(self.use_wanted)
+        row.find_wanted.connect(self.find_wanted)
         row.moved.connect(self._on_moved)
         self.rows[download.number] = row
         return row

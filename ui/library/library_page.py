@@ -6,6 +6,7 @@ from functools import cached_property
 
 from PySide6.QtCore import Signal
 
+from models.hub.repository import without_quantisation
 from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
@@ -71,8 +72,9 @@ class LibraryPage(TabPage):
         return self.placed(DOWNLOADS, view)
 
     def search_hub(self, words: str = "") -> None:
-        """Show the models of the Hub, those that ``words`` find where there are any."""
+        """Show the models of the Hub, those that ``words`` find where there are any: maybe the name of a file."""
         self.show_tab(FIND)
+        words = without_quantisation(words).strip("-._")
         if words:
             self.finder.field.setText(words)
 

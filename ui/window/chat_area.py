@@ -85,7 +85,7 @@ class ChatArea(QWidget):
         self.archive = ChatArchive(chats_file, self._gui.post, self._on_storage_problem, ids.saw)
         self._figures = kept.figures  # fit and speed of the models of this machine, by name
         self._take_tint()
-        self.desk = ChatSessions(api, self.archive, ids, self, is_local=watch.is_local)
+        self.desk = ChatSessions(api, self.archive, ids, self)
         self.tools_box = ToolBox(kept.beside("tools.json"), watch, self)
         self.desk.use_tools(self.tools_box)
         self.exchange = Exchange(self.archive, ids, self)

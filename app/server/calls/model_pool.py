@@ -125,7 +125,8 @@ class ModelPool:
         known = {entry.name for entry in listed}
         outside = ((host, host.entry) for host in self.hosts if host.entry is not None and host.entry.name not in known)
         # A model that was just removed can be used no more, though its engine has not let go of it yet.
-        return (*(entry for host, entry in outside if host.model is not None or entry.path.exists()), *listed)
+        outside = ((host, entry) for host, entry in outside if host.model is not None or entry.path.exists())
+        return tuple(entry for entry in (*(entry for _, entry in outside), *listed) if not self._is_lost(entry))
 
     def find(self, name: str) -> ModelEntry:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
@@ -139,7 +140,7 @@ class ModelPool:
         if entry is None and before and last:
             folder = before.rpartition("/")[2]
             entry = self._in_folder(folder, last) or self._named(self.aliases.get(last, last))
-        if entry is None:
+        if entry is None or self._is_lost(entry):
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:
             raise LoadFailed("The model {name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
@@ -150,6 +151,11 @@ class ModelPool:
         alike = [one for one in self.entries() if one.name.rpartition("/")[2].casefold() == last.casefold()]
         there = [one for one in alike if folder.casefold() in (up.name.casefold() for up in one.path.parents[:2])]
         return there[0] if len(alike) > len(there) == 1 else None
+
+    def _is_lost(self, entry: ModelEntry) -> bool:
+        """Return whether a model could not be loaded, as its file is there no more."""
+        failed = (host.entry for host in self.hosts if host.state.phase is EnginePhase.FAILED)
+        return any(one is not None and one.path == entry.path for one in failed) and not entry.path.exists()
 
     def _named(self, name: str) -> ModelEntry | None:
         here = (host.entry for host in self.hosts if host.entry is not None and host.name == name)

@@ -32,7 +32,14 @@ from models.files.errors import (
 )
 from models.files.integrity import hasher
 from models.files.provenance import is_verified, read_record
-from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, RateLimited, RevisionNotFound
+from models.hub.errors import (
+    FileNotFound,
+    GatedForToken,
+    GatedWithoutToken,
+    HubFault,
+    RateLimited,
+    RevisionNotFound,
+)
 from tests.support.disks import fill_up, remount, small_disk
 from tools.model_factory.gguf_factory import EMBER
 from tools.stand_ins.hub_server import STRANGER, TOKEN, Fault
@@ -390,6 +397,19 @@ class TestChanges:
     def test_a_file_that_keeps_changing_is_given_up(self, pull, server, folder):
         server.fault("/resolve/", Fault(status=302, headers=moved(server, "0" * 64)))
         with pytest.raises(ChangedOnHub, match="keeps changing"):
+            pull()
+        assert visible(folder) == []
+
+    @pytest.mark.parametrize(
+        ("fault", "error", "said"),
+        [
+            (Fault(status=416), ChangedOnHub, "is shorter on the Hub"),
+            (Fault(status=404, headers={"X-Error-Code": "EntryNotFound"}), FileNotFound, "has no file"),
+        ],
+    )
+    def test_a_file_that_is_short_or_gone_is_told_as_that(self, pull, server, folder, fault, error, said):
+        server.fault("/resolve/", fault)
+        with pytest.raises(error, match=said):
             pull()
         assert visible(folder) == []
 

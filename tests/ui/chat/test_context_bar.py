@@ -76,6 +76,16 @@ def test_without_a_summary_it_says_why(qtbot, ready: MainWindow, server: FakeSer
     qtbot.waitUntil(lambda: ready.page.fit.banner.text == "There is no summary: The engine died.")
 
 
+def test_no_other_model_writes_the_summary(qtbot, ready: MainWindow, server: FakeServer) -> None:
+    ready.page.choose_model("ember-q8_0")
+    ready.desk.current.send("Say hello")
+    qtbot.waitUntil(lambda: not ready.desk.current.is_running)
+    server.models, server.model = server.models[1:], "ember-draft-q8_0"
+    ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()
+    words = "There is no summary: This model is not here any more."
+    qtbot.waitUntil(lambda: ready.page.fit.banner.text == words)
+
+
 def test_what_was_thought_is_not_counted_as_sent() -> None:
     timings = Timings(prefill_tokens=10, cached_tokens=5, decode_tokens=100)
     asked = Message(1, 1, None, Role.USER, "x" * 40, 0)

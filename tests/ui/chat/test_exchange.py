@@ -28,6 +28,7 @@ from ui.platform.helper_process import HelperProcess
 from ui.window.main_window import MainWindow
 
 AT = 1_700_000_000.25
+OURS_WITH = b'{"format": "slipstream-chats", "version": 1, "chats": %s}'  # what stands in place of its chats
 
 
 def node(key: str, parent: str | None, role: str = "", *parts: object, **more: object) -> dict[str, object]:
@@ -239,7 +240,8 @@ def test_branches_thoughts_instructions_and_marks_come_along(exchange: Exchange,
     [
         ("a.json", b"", "neither whole JSON"), ("a.json", b"[1, 2", "neither whole JSON"),
         ("a.json", b'{"a": 1}', "not a file of chats"),
-        ("a.json", b"[]", "not a file of chats"),
+        ("a.json", b"[]", "a.json holds no chats"), ("a.json", OURS_WITH % b"[]", "a.json holds no chats"),
+        ("a.json", OURS_WITH % b"5", "Slipstream is damaged"),
         ("a.chat", gpt4all()[:90], "ends too soon"),
         ("a.chat", gpt4all(3), "Another version"), ("a.zip", b"PK\x05\x06" + bytes(18), "holds no chats"),
     ],
@@ -276,10 +278,14 @@ def test_a_damaged_file_of_an_archive_or_one_nested_too_deeply_leaves_the_others
         archive.writestr("a.conversation.json", as_bytes(LM_STUDIO) * 50)
         archive.writestr("b.chat", gpt4all()[:90])
         archive.writestr("c.chat", gpt4all())
+        archive.writestr("chat-export-1.json", OURS_WITH % b"5")
+        archive.writestr("chat-export-2.json", b"[]")  # which is no damage
+        archive.writestr("d.chat", gpt4all(), zipfile.ZIP_LZMA)
     whole = bytearray((tmp_path / "all.zip").read_bytes())
     whole[60] ^= 255  # in the first of them
+    whole[whole.rindex(b"d.chat", 0, whole.rindex(b"d.chat")) + 20] ^= 255
     (tmp_path / "all.zip").write_bytes(whole)
-    assert run(exchange.take_in, tmp_path / "all.zip") == "1 chat imported. Left out: 2 damaged files."
+    assert run(exchange.take_in, tmp_path / "all.zip") == "1 chat imported. Left out: 4 damaged files."
 
     said = {"id": 1, "role": "user", "content": "Hi"}
     one = {"id": 3, "title": "Foxes", "messages": [said]}
@@ -287,6 +293,22 @@ def test_a_damaged_file_of_an_archive_or_one_nested_too_deeply_leaves_the_others
     (tmp_path / "a.json").write_bytes(data.replace(b'"deep"', b"[" * 700 + b"]" * 700))
     words = run(exchange.take_in, tmp_path / "a.json")
     assert words in ("1 chat imported. Left out: 1 damaged chat.", "2 chats imported."), "as deep as this Python goes"
+
+
+def test_where_the_disk_refuses_no_other_file_is_offered(
+    qtbot, exchange: Exchange, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(store: ChatStore, *chat: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(ChatStore, "add_chat", refuse)
+    (tmp_path / "a.json").write_bytes(as_bytes(CHATGPT))
+    with qtbot.waitSignal(exchange.ended) as ended:
+        exchange.take_in(tmp_path / "a.json")
+    words, has_other, new = ended.args
+    assert (words.partition(" Import")[0], has_other, new) == (
+        "Not all chats could be saved: the disk is full.", False, [],
+    )  # fmt: skip
 
 
 def test_an_import_that_breaks_off_says_so(
@@ -314,7 +336,8 @@ def test_an_import_that_breaks_off_says_so(
 
     monkeypatch.setattr(ChatStore, "add_chat", fill_up)
     words = run(exchange.take_in, tmp_path / "a.json")
-    assert words.startswith("Not all chats could be saved: the disk is full. 2 chats imported.")
+    assert words.startswith("Not all chats could be saved: the disk is full. Import")
+    assert " 2 chats imported." in words
 
 
 def test_times_are_read_in_any_unit() -> None:

@@ -16,7 +16,7 @@ from app.client.server_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import Downloaded, DownloadPhase, DownloadProgress
 from models.library import requests as ask
-from models.library.values import Download, Remedy, Trouble
+from models.library.values import Download, Remedy, Trouble, TroubleKind
 from tools.stand_ins.dragging import place
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
@@ -128,6 +128,17 @@ def test_a_download_that_failed_has_a_button_in_words(qtbot, page: LibraryPage) 
     page.downloads.show_downloads((Download(1, REPO, "Q8_0", replace(failed, phase=DownloadPhase.QUEUED)),))
     assert page.window().focusWidget() is row.toggle, "the keyboard stays in the row"
     assert row.use.isHidden()
+
+
+def test_a_download_that_the_hub_has_no_more_leads_to_others(page: LibraryPage) -> None:
+    failed = DownloadProgress(DownloadPhase.FAILED, 1, 100, 0.0, None)
+    page.show_tab(DOWNLOADS)
+    gone = Trouble("It is gone.", TroubleKind.MISSING)
+    page.downloads.show_downloads((Download(1, "acme/fox-GGUF", "Q8_0", failed, gone),))
+    use = page.downloads.rows[1].use
+    assert use.text() == "Find another"
+    use.click()
+    assert (page.tabs[FIND].isChecked(), page.finder.field.text()) == (True, "fox-GGUF")
 
 
 def test_a_click_that_was_meant_for_pause_uses_no_model(

@@ -81,7 +81,14 @@ class Exchange(QObject):
             except (AttributeError, KeyError, OverflowError, TypeError, ValueError, sqlite3.IntegrityError):
                 taken.left_out["damaged chat"] += 1
             except sqlite3.Error as error:  # of the others there would be gaps
-                problems.append(tr("Not all chats could be saved: {reason}", reason=disk_reason(error)))
+                taken.is_refused = True
+                problems.append(
+                    tr(
+                        "Not all chats could be saved: {reason} Import the file again when that is mended: what is "
+                        "here already does not come twice.",
+                        reason=disk_reason(error),
+                    )
+                )
                 return None
             taken.share = float(said["progress"])
             return taken.share
@@ -114,7 +121,7 @@ class Exchange(QObject):
                     else tr("The file could not be read: it may be damaged.")
                 )
             words = " ".join([*problems, *([taken.sentence()] if n_seen or not problems else [])])
-            self.ended.emit(words, bool(problems) and not n_seen, taken.new)
+            self.ended.emit(words, bool(problems) and not n_seen and not taken.is_refused, taken.new)
 
         self._archive.ask(lambda store: None, done, None)
 

@@ -19,7 +19,12 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 def chats_in(data: object) -> Iterator[tuple[Reader, dict[str, Any]]]:
     """Yield each chat of a file with who reads it. Raises UnknownFile."""
     if isinstance(data, dict) and data.get("format") == FORMAT:
-        yield from ((ours, chat) for chat in data.get("chats") or () if isinstance(chat, dict))
+        chats = data.get("chats")
+        if not isinstance(chats, list):
+            raise UnknownFile(tr("This file of chats from Slipstream is damaged."))
+        yield from ((ours, chat) for chat in chats if isinstance(chat, dict))
+        return
+    if data == []:  # who exports without a chat gets such a file
         return
     entries = data if isinstance(data, list) else [data]
     readers = [(entry, reader_of(entry)) for entry in entries if isinstance(entry, dict)]

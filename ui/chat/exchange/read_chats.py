@@ -5,7 +5,9 @@ It prints a line of JSON for each chat, ``{"chat": …, "progress": 0.5}``, or `
 
 from __future__ import annotations
 
+import contextlib
 import json
+import lzma
 import sys
 import zipfile
 import zlib
@@ -21,7 +23,7 @@ from ui.language import tr
 
 MOST_BYTES = 2 << 30  # of one file, also of one in an archive
 _NAMES = ("conversations", "chat-export", tr("Slipstream chats"))  # of JSON files with many chats
-_DAMAGED = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError)
+_DAMAGED = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, NotImplementedError)
 
 
 def read(path: Path) -> Iterator[tuple[float, FoundChat]]:
@@ -39,11 +41,13 @@ def read(path: Path) -> Iterator[tuple[float, FoundChat]]:
         found = zipfile.ZipFile(path) if is_archive else path.read_bytes()
     except _DAMAGED as error:
         raise _unreadable(path.name) from error
-    if isinstance(found, bytes):
-        yield from _chats(path.name, found)
-        return
-    with found:
-        yield from _archived(path.name, found)
+    is_empty = True
+    with contextlib.nullcontext() if isinstance(found, bytes) else found:
+        for chat in _chats(path.name, found) if isinstance(found, bytes) else _archived(path.name, found):
+            is_empty = False
+            yield chat
+    if is_empty:
+        raise UnknownFile(tr("{name} holds no chats.", name=path.name))
 
 
 def _archived(name: str, archive: zipfile.ZipFile) -> Iterator[tuple[float, FoundChat]]:

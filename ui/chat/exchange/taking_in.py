@@ -28,6 +28,7 @@ class Taken:
     n_known: int = 0
     n_empty: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
+    is_refused: bool = False  # by the disk: no other file would do better
 
     def sentence(self) -> str:
         """Return what became of them, in words."""
