@@ -291,7 +291,11 @@ def test_an_engine_that_is_started_again_is_no_use_of_its_model(monkeypatch: pyt
 async def test_the_user_may_ask_for_a_model_that_failed_at_once(stage: Stage) -> None:
     stage.say(EnginePhase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
     await stage.settle()
-    await stage.pool.request_load("a")
+    with pytest.raises(ModelNotFound):
+        await stage.pool.request_load("a")
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        A.path.touch()
+        await stage.pool.request_load("a")
     await stage.settle()
     assert stage.engine.again == [False, False]
     stage.becomes_ready("a.gguf")
