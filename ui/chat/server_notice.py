@@ -44,7 +44,7 @@ class ServerNotice(QObject):
 
     def _show_models(self) -> None:
         """Offer what helps now: the file of the model that could not be loaded may be gone, or back."""
-        if self._tells_failure:
+        if self._tells_failure and self._banner.says_of(self):
             self.show_state(self._watch.state)
 
     def unload(self, model: str) -> None:

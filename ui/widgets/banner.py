@@ -67,9 +67,13 @@ class Banner(Dressed, QFrame):
         if is_new:
             announce(self, text)
 
+    def says_of(self, by: object) -> bool:
+        """Return whether it still says what this one had to say: others may have had something to say meanwhile."""
+        return self._by is by and not self.isHidden()
+
     def take_back(self, by: object) -> None:
-        """Go away where it still says what this one had to say: others may have had something to say meanwhile."""
-        if self._by is by:
+        """Go away where it still says what this one had to say."""
+        if self.says_of(by):
             self.hide()
 
     def hide(self) -> None:
