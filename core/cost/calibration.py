@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +14,7 @@ import numpy as np
 
 from core.cost.cost_model import SHARED_READ, Calibration, CostModel, ReadCost, attended, interpolate
 from core.cost.threads import ThreadControl
-from core.llama.build import OWN_ATTENTION, features
+from core.llama.build import KEPT_GRAPHS, OWN_ATTENTION, features
 from core.llama.context import Batch, Context, DecodeStatus
 from core.llama.devices import list_devices
 from core.llama.model import Model
@@ -29,11 +30,12 @@ _BUDGET_SECONDS = 0.3
 # The first step of a width builds its graph, which takes a millisecond or two. Where steps are shorter than _SHORT_STEP
 # (seconds), drafts save less than that, so the graphs of the usual draft widths are built in advance. On a GPU too:
 # CUDA starts kernels one by one until it records a graph, which it does in the third step that is like the one before
-# (ggml_backend_cuda_graph_compute), and first drafts would look as if they did not pay. So there the other widths whose
-# graphs are kept (``slipstream_keeps`` in the builds' patches) are recorded too, while _RECORDING_SECONDS last.
+# (ggml_backend_cuda_graph_compute), and first drafts would look as if they did not pay.
 _SHORT_STEP, USUAL_WIDTHS = 0.002, range(2, 9)
-_KEPT_WIDTHS, _RECORDING_SECONDS = range(9, 33), 0.5
 _STEPS_TO_RECORD = 3
+# The widest batch whose graph the builds keep (``slipstream_keeps`` in their patches), and the seconds for recording
+# these graphs: enough for a model whose steps take 7 ms.
+_WIDEST_KEPT, _RECORDING_SECONDS = 32, 0.5
 _REPEATS = 3
 # How long a row takes per cached token: measured with _KV_ROWS rows after _FILL tokens, where filling the cache takes
 # at most _FILL_SHARE of the budget. Fewer than _LEAST_FILL tokens are too few to measure.
@@ -158,13 +160,28 @@ def _make_graphs(context: Context, n_ubatch: int, make_batch: Callable[[int], Ba
     widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
     n_each, step = _STEPS_TO_RECORD if context.is_asynchronous else 1, min(calibration.seconds.values())
     takes_long = n_each * len(USUAL_WIDTHS) * step > _BUDGET_SECONDS
-    if (step >= _SHORT_STEP and not context.is_asynchronous) or USUAL_WIDTHS[-1] > widest or takes_long:
-        return
-    batch, deadline = make_batch(widest), time.perf_counter() + _RECORDING_SECONDS
-    # Where a GPU has no room for all of them, those used last stay.
-    for width in (*(_KEPT_WIDTHS if context.is_asynchronous else ()), *USUAL_WIDTHS):
-        if width <= widest and (width in USUAL_WIDTHS or time.perf_counter() < deadline):
+    if (step < _SHORT_STEP or context.is_asynchronous) and USUAL_WIDTHS[-1] <= widest and not takes_long:
+        batch = make_batch(USUAL_WIDTHS[-1])
+        for width in USUAL_WIDTHS:
             for _ in range(n_each):
+                _run(context, batch, width, 0, widest)
+        context.clear()
+
+
+def record_graphs(context: Context, n_ubatch: int) -> None:
+    """Let CUDA record the graphs of all widths that this build keeps, while there is time; the context is empty.
+
+    Else drafts would seem slow in the first steps of each width. Call it when everything else has its memory.
+    """
+    widest = min(_WIDEST_KEPT, n_ubatch // 4, context.n_outputs, context.n_cells // 2)
+    records = context.is_asynchronous and {"CUDA", KEPT_GRAPHS} <= set(features()) and sys.platform != "win32"
+    if not records or widest <= USUAL_WIDTHS[-1]:
+        return
+    batch, deadline = Batch(widest), time.perf_counter() + _RECORDING_SECONDS
+    # Where a GPU has no room for all, those used last stay: the usual ones.
+    for width in (*range(USUAL_WIDTHS[-1] + 1, widest + 1), *USUAL_WIDTHS):
+        if width in USUAL_WIDTHS or time.perf_counter() < deadline:
+            for _ in range(_STEPS_TO_RECORD):
                 _run(context, batch, width, 0, widest)
     context.clear()
 

@@ -18,6 +18,8 @@ from core.values.errors import SlipstreamError
 # Features that the patches in packaging/first_start add. The first marks a build with Slipstream's own CPU
 # attention, which reads only the cells of each sequence.
 OWN_ATTENTION = "SLIPSTREAM"
+# Of the builds that keep the graphs of narrow batches.
+KEPT_GRAPHS = "SLIPSTREAM_GRAPHS"
 # Large buffers ask the kernel for huge pages.
 HUGE_PAGES = "SLIPSTREAM_HUGE_PAGES"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from core.cost.calibration import steps_key
+from core.cost.calibration import record_graphs, steps_key
 from core.cost.cost_model import ReadCost
 from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, step_times
 from core.engine.embedder import MAX_TEXTS, Embedder
@@ -210,6 +210,8 @@ def _build(
             clock=clock,
         )
         speculator = make_speculator(target, own.cost, memory)
+        if speculator is not None and options.calibrates:
+            record_graphs(context, options.n_ubatch)
     slots = make_slots(target, own, memory, cache_folder)
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
     meter = Meter(own.cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)

@@ -9,9 +9,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from core.cost.calibration import assumed_steps, calibrate, cost_model_of, plausible
+from core.cost import calibration
+from core.cost.calibration import assumed_steps, calibrate, cost_model_of, plausible, record_graphs
 from core.cost.cost_model import CostModel, ReadCost
 from core.engine.engine import Engine
+from core.llama.build import features
 from core.llama.context import Batch, Context, DecodeStatus
 from core.loading.load_engine import load_engine
 from core.machine.host import core_count
@@ -100,18 +102,30 @@ def test_short_steps_are_measured_as_drafts_find_them_between_steps_of_one_row(w
 def test_a_gpu_takes_the_usual_widths_until_it_has_recorded_them(
     is_on_gpu: bool, n_each: int, widths: list[int]
 ) -> None:
-    with open_engine(n_slots=3, n_ctx=512, speculation="off") as engine:
+    with open_engine(n_ctx=512, speculation="off") as engine:
         engine.context.is_asynchronous = is_on_gpu
-        measured = Measurements(None)
-        cost_model_of(engine.context, 512, measured, "a key", DENSE)
         widths.clear()
-        cost_model_of(engine.context, 512, measured, "a key", DENSE)
-        n_outputs = engine.context.n_outputs
-    usual = [width for width in range(2, 9) for _ in range(n_each)]
-    assert widths[-len(usual) :] == usual
-    wide = widths[: -len(usual)]
-    assert wide == [width for width in range(9, 33) for _ in range(n_each) if width <= n_outputs][: len(wide)]
-    assert bool(wide) == is_on_gpu
+        cost_model_of(engine.context, 512, Measurements(None), "a key", DENSE)
+    assert widths[-7 * n_each :] == [width for width in range(2, 9) for _ in range(n_each)]
+
+
+@pytest.mark.parametrize(("is_on_gpu", "has_cuda"), [(False, True), (True, False), (True, True)])
+def test_cuda_records_all_widths_that_are_kept_and_the_usual_ones_last(
+    is_on_gpu: bool, has_cuda: bool, widths: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "features", lambda: (*features(), *(("CUDA",) if has_cuda else ())))
+    with open_engine(n_slots=2, n_ctx=512) as engine:
+        engine.context.is_asynchronous = is_on_gpu
+        widest = min(32, engine.context.n_outputs)
+        widths.clear()
+        record_graphs(engine.context, 512)
+    if not (is_on_gpu and has_cuda):
+        assert not widths
+        return
+    kept = [width for width in (*range(9, widest + 1), *range(2, 9)) for _ in range(3)]
+    assert widest > 16
+    assert widths[-21:] == kept[-21:]
+    assert widths[:-21] == kept[: len(widths) - 21], "as many as there is time for, the narrow ones first"
 
 
 DENSE = ReadCost.of(read_model(EMBER), "f16")
