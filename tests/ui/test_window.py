@@ -1093,6 +1093,30 @@ def test_another_model_is_offered_where_the_file_of_one_is_lost(qtbot, window: M
     qtbot.waitUntil(lambda: action.text() == "Try again")
 
 
+def test_what_is_wrong_with_the_server_is_said_above_every_page(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    banner = window.page.server_banner
+    window.resize(800, 600)
+    window.chats.open_beside(None)  # in a narrow window it covers the first one, which the banner belongs to
+    window.show_page("settings")
+    server.phase, server.problem, server.models = "failed", "There is no file ember-q8_0.gguf.", server.models[1:]
+    window.watch.look()
+    qtbot.waitUntil(lambda: banner.action.text() == "Choose another model")
+    for page in ("library", "speed", "server", "jobs", "settings"):
+        window.show_page(page)
+        assert banner.isVisible()
+    banner.action.click()
+    menu = window.chats.first.picker.menu
+    qtbot.waitUntil(menu.isVisible)
+    assert window.chats.first.picker.button.isVisible()
+    menu.close()
+    window.show_page("jobs")
+    banner.close_button.setFocus()
+    banner.close_button.click()
+    assert window.jobs.isAncestorOf(window.focusWidget())
+
+
 def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     picker, banner = window.page.picker, window.page.server_banner
