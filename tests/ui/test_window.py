@@ -983,6 +983,23 @@ def test_a_model_of_another_server_needs_no_loading(qtbot, window: MainWindow, s
     assert server.loads == []
 
 
+def test_a_model_of_another_server_is_not_missed_while_that_lists_none(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    server.remotes = ["rack"]
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    window.page.choose_model("rack/big")
+    assert window.page.picker.status.text() == "Runs on rack"
+    ask(qtbot, window, "Hi")
+    assert (server.requests[0]["model"], server.loads) == ("rack/big", [])
+    server.remotes = []
+    window.watch.look()
+    window.desk.new_chat()
+    window.page.choose_model("rack/big")
+    qtbot.waitUntil(lambda: window.page.picker.status.text() == "Not here any more")
+
+
 def test_the_menu_of_models_opens_where_its_button_begins(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     picker = window.page.picker
