@@ -111,7 +111,7 @@ def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyI
     key = new_api_key()
     options = window.kept.engine_in_use
     server = PrivateServer(_serve(options), serve_environment(key, listed=True), str(PROGRAM_FOLDER))
-    link = ServerLink(server, key, api, window.watch, window.page.server_banner, is_recommended=not options)
+    link = ServerLink(server, key, api, window.watch, window.chats.first.server_banner, is_recommended=not options)
     window.restart_wanted.connect(lambda options: link.restart(_serve(options), is_recommended=not options))
     link.recommended_wanted.connect(window.use_recommended_engine)
     instance.asked.connect(lambda other: _on_asked(window, other))

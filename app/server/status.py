@@ -140,7 +140,9 @@ def _status(entry: ModelEntry, pool: ModelPool) -> str:
 
 async def state(http: HttpRequest) -> Response:
     """Return where the engine stands, with what is known of the model."""
-    return JSONResponse(as_asked(http, state_of(pool_of(http))))
+    # What their models are called, also while a remote has not said which it has.
+    remotes = {"remotes": list(http.app.state.remotes.store.all())}
+    return JSONResponse(as_asked(http, state_of(pool_of(http)) | remotes))
 
 
 def state_of(pool: ModelPool) -> dict[str, Any]:

@@ -983,6 +983,23 @@ def test_a_model_of_another_server_needs_no_loading(qtbot, window: MainWindow, s
     assert server.loads == []
 
 
+def test_a_model_of_another_server_is_not_missed_while_that_lists_none(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    server.remotes = ["rack"]
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    window.page.choose_model("rack/big")
+    assert window.page.picker.status.text() == "Runs on rack"
+    ask(qtbot, window, "Hi")
+    assert (server.requests[0]["model"], server.loads) == ("rack/big", [])
+    server.remotes = []
+    window.watch.look()
+    window.desk.new_chat()
+    window.page.choose_model("rack/big")
+    qtbot.waitUntil(lambda: window.page.picker.status.text() == "Not here any more")
+
+
 def test_the_menu_of_models_opens_where_its_button_begins(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     picker = window.page.picker
@@ -1091,6 +1108,30 @@ def test_another_model_is_offered_where_the_file_of_one_is_lost(qtbot, window: M
     server.models = both
     window.watch.look_at_models()
     qtbot.waitUntil(lambda: action.text() == "Try again")
+
+
+def test_what_is_wrong_with_the_server_is_said_above_every_page(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    banner = window.page.server_banner
+    window.resize(800, 600)
+    window.chats.open_beside(None)  # in a narrow window it covers the first one, which the banner belongs to
+    window.show_page("settings")
+    server.phase, server.problem, server.models = "failed", "There is no file ember-q8_0.gguf.", server.models[1:]
+    window.watch.look()
+    qtbot.waitUntil(lambda: banner.action.text() == "Choose another model")
+    for page in ("library", "speed", "server", "jobs", "settings"):
+        window.show_page(page)
+        assert banner.isVisible()
+    banner.action.click()
+    menu = window.chats.first.picker.menu
+    qtbot.waitUntil(menu.isVisible)
+    assert window.chats.first.picker.button.isVisible()
+    menu.close()
+    window.show_page("jobs")
+    banner.close_button.setFocus()
+    banner.close_button.click()
+    assert window.jobs.isAncestorOf(window.focusWidget())
 
 
 def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: MainWindow, server: FakeServer) -> None:

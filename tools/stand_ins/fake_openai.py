@@ -51,6 +51,7 @@ class FakeServer:
         self.spark: str | None = "ember-draft-q8_0"
         self.why_no_spark = ""
         self.left_out: list[str] = []
+        self.remotes: list[str] = []
         self.stages: list[dict[str, Any]] = []  # the progress of a deep reply, sent before the pieces
         self.deep: dict[str, Any] | None = None  # beside the timings
         self.n_active = 0
@@ -78,7 +79,7 @@ class FakeServer:
             "description": "llama ?B Q8_0", "n_threads": 2, "devices": ["CPU"], "is_toy": True,
             "active": self.n_active, "queued": 0, "snapshot": self.snapshot, "last_reply": self.last_reply,
             "spark": self.spark, "why_no_spark": self.why_no_spark,
-            "left_out": self.left_out, "notices": self.left_out,
+            "left_out": self.left_out, "notices": self.left_out, "remotes": self.remotes,
             "models": [{"model": name, "phase": "ready", "active": self.n_active} for name in set(self._in_memory)],
         }  # fmt: skip
 

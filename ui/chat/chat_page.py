@@ -75,6 +75,7 @@ class ChatPage(QWidget):
     panel_wanted = Signal()
     other_wanted = Signal()  # where two chats take turns in a narrow window
     close_wanted = Signal()
+    wanted = Signal()  # this page, from another one: it is about to show its models
     find_wanted = Signal(str)  # a model of the Hub, by a word or none
     model_settings_wanted = Signal(str)
     model_dropped = Signal(str)  # a model file
@@ -155,7 +156,8 @@ class ChatPage(QWidget):
         column.setSpacing(0)
         column.addWidget(top)
         column.addWidget(self.progress)
-        column.addWidget(self.server_banner)
+        if self._is_beside:  # that of the first pane stands above all pages, which the server concerns too
+            column.addWidget(self.server_banner)
         column.addWidget(self.stack, 1)
         column.addLayout(self._writing)
 
@@ -206,10 +208,11 @@ class ChatPage(QWidget):
         if not self._is_beside:  # the first pane tells of the server, the other one does not
             self._watch.load_failed.connect(self._notice.show_load_failed)
             self._watch.load_cancelled.connect(self._notice.show_load_cancelled)
+            self._notice.other_wanted.connect(self.wanted)
             self._notice.other_wanted.connect(self.picker.open)
             self._notice.model_wanted.connect(self.choose_model)
             self._notice.usual_context_wanted.connect(lambda model: self._enlarge(model, None, lambda: None))
-        for banner in (self.server_banner, self.fit.banner):
+        for banner in (self.server_banner, self.fit.banner) if self._is_beside else (self.fit.banner,):
             banner.left.connect(self.composer.setFocus)
         self._live.timeout.connect(self._show_live)
         self.fit.other_wanted.connect(self.picker.open)

@@ -100,6 +100,9 @@ class ModelPicker(Dressed, QWidget):
     @property
     def remote(self) -> str | None:
         """The server that has the model of this chat, where it is another one."""
+        first, slash, _ = (self._wanted or "").partition("/")
+        if slash and first in self._state.remotes:
+            return first
         return next((model.remote for model in self._models if model.name == self._wanted), None)
 
     def set_models(self, models: tuple[ModelChoice, ...]) -> None:

@@ -66,6 +66,7 @@ class ServerState:
     # What is not used, and why; of that, what comes back when the model is loaded again.
     notices: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    remotes: tuple[str, ...] = ()  # other servers: their models are called NAME/MODEL, listed or not
     # Changes many times a second, which is no change of where the server stands.
     snapshot: Snapshot | None = field(default=None, compare=False)
     last_reply: Snapshot | None = field(default=None, compare=False)  # what the gauges said of it

@@ -779,6 +779,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
+      <source>{name} has chats in Markdown, which cannot be imported: export them as JSON for that.</source>
+      <translation>{name} enthält Chats als Markdown, das sich nicht importieren lässt: Exportiere sie dafür als JSON.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/read_chats.py" />
       <source>{name} cannot be read: it is damaged, locked, or not there.</source>
       <translation>{name} lässt sich nicht lesen: Die Datei ist beschädigt, gesperrt oder nicht da.</translation>
     </message>

@@ -163,6 +163,8 @@ class ChatArea(QWidget):
         page.transcript.tint_wanted.connect(self._tint)
         page.sidebar_wanted.connect(self.toggle_list)
         page.panel_wanted.connect(lambda: self._show_settings_of(page))
+        page.wanted.connect(self._bring_chat)
+        page.wanted.connect(lambda: self.desk.activate(pane))
         page.context_wanted.connect(self._on_context_wanted)
         page.find_wanted.connect(self.find_wanted)
         page.model_dropped.connect(self.open_file)
@@ -540,7 +542,7 @@ class ChatArea(QWidget):
             ask.ChangeSettings(model, (SettingText("ctx", text),)),
             lambda sheet: self._watch.load(model, then),
             lambda trouble: self.first.server_banner.say(
-                trouble.sentence, "danger", (tr("Show the model"), lambda: self.model_wanted.emit(model))
+                trouble.sentence, "danger", (tr("Show the model"), lambda: self.model_wanted.emit(model)), by=self
             ),
         )
 

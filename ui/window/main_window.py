@@ -98,6 +98,7 @@ class MainWindow(QMainWindow):
         self.chats = ChatArea(api, self.watch, self.link, self.kept, appearance, self.tools, chats_file)
         self.desk = self.chats.desk
         self.rail, self._pages, self.speed_bar = NavigationRail(), QStackedWidget(), SpeedBar()
+        self._banners = (self.chats.storage_banner, self.chats.first.server_banner)  # above all pages
         self.endpoint = Endpoint(api, self.kept, self)
         self.speeds = History()
         self._shown_page, self._is_quitting, self._is_sure = "chat", False, False
@@ -120,7 +121,7 @@ class MainWindow(QMainWindow):
 
     def _lay_out(self) -> None:
         self._pages.addWidget(self.chats)
-        column = fill(QVBoxLayout(), self.chats.storage_banner, (self._pages, 1), spacing=0)
+        column = fill(QVBoxLayout(), *self._banners, (self._pages, 1), spacing=0)
         beside = fill(QHBoxLayout(), self.rail, (column, 1), spacing=0)
         middle = QWidget()
         fill(QVBoxLayout(middle), (beside, 1), self.speed_bar, spacing=0, margins=0)
@@ -130,7 +131,8 @@ class MainWindow(QMainWindow):
     def _connect_signals(self) -> None:
         self.rail.chosen.connect(self.show_page)
         self.chats.wanted.connect(lambda: self.show_page("chat"))
-        self.chats.storage_banner.left.connect(lambda: self.show_page(self._shown_page))
+        for banner in self._banners:
+            banner.left.connect(lambda: self.show_page(self._shown_page))
         self.chats.library_wanted.connect(lambda: self.show_page("library"))
         self.chats.model_wanted.connect(self._show_model)
         self.chats.find_wanted.connect(self._find_models)
@@ -233,6 +235,9 @@ class MainWindow(QMainWindow):
         shown.setFocus()
         self.rail.show_page(page)
         self._shown_page = page
+        led_here: dict[str, object] = {"library": self.chats, "server": self.endpoint}
+        if page in led_here:  # by what is said above the pages, which has no more to offer then
+            self.chats.first.server_banner.take_back(led_here[page])
 
     def prepare_pages(self) -> None:
         """Make the pages with the most in them bit by bit, so that they are there when they are wanted."""
@@ -386,13 +391,9 @@ class MainWindow(QMainWindow):
         banner = self.chats.first.server_banner
         if state.problem and self._shown_page != "server":
             words = tr("Other programs cannot use this server. {problem}", problem=state.problem)
-            banner.say(words, "warning", (tr("Show the server"), self._show_endpoint), by=self.endpoint)
+            banner.say(words, "warning", (tr("Show the server"), lambda: self.show_page("server")), by=self.endpoint)
         else:
             banner.take_back(self.endpoint)
-
-    def _show_endpoint(self) -> None:
-        self.chats.first.server_banner.hide()
-        self.show_page("server")
 
     def use_recommended_engine(self) -> None:
         """Restart the private server as it is recommended: it does not start as it was set up."""

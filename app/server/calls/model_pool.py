@@ -194,7 +194,14 @@ class ModelPool:
         """
         entry = await self.answering(name)
         host = await self._host_for(entry)
-        async with host.lease(entry):
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(host.lease(entry))
+            except EngineUnavailable:
+                if entry.path.exists():
+                    raise
+                # To try again would not help: another one must be named.
+                raise ModelNotFound(entry.name, await asyncio.to_thread(self.names)) from None
             yield host
 
     async def answering(self, name: str | None) -> ModelEntry:

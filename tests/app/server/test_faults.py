@@ -60,7 +60,7 @@ def test_a_model_that_is_deleted_while_calls_wait_for_it_ends_them_and_no_others
         copy.unlink()
         running.close()
     for answer in (one.result() for one in waiting):
-        assert (answer.status_code, "There is no file" in answer.json()["error"]["message"]) == (503, True)
+        assert (answer.status_code, "There is no model 'soon-gone'" in answer.text) == (404, True), answer.text
     again = own_server.http.post("/slipstream/load", json={"model": "soon-gone"})
     assert (again.status_code, again.json()["error"]["code"]) == (404, "model_not_found"), again.text
     answer = own_server.http.post("/v1/chat/completions", json={"messages": USER, "max_tokens": 1})

@@ -77,6 +77,7 @@ def test_models_are_listed_and_answer_as_at_home(front, server):
     listed = {one["id"]: one["owned_by"] for one in front.http.get("/v1/models").json()["data"]}
     assert listed[f"rack/{MODEL}"] == "rack"
     assert listed[MODEL] == "slipstream"
+    assert front.http.get("/slipstream/state").json()["remotes"] == ["rack"]
     assert front.http.get(f"/v1/models/rack/{MODEL}").json()["owned_by"] == "rack"
     here = server.http.post("/v1/chat/completions", json=CHAT | {"model": MODEL})
     there = front.http.post("/v1/chat/completions", json=CHAT | {"model": f"rack/{MODEL}"})

@@ -239,7 +239,7 @@ def test_branches_thoughts_instructions_and_marks_come_along(exchange: Exchange,
     ("name", "data", "sentence"),
     [
         ("a.json", b"", "neither whole JSON"), ("a.json", b"[1, 2", "neither whole JSON"),
-        ("a.json", b'{"a": 1}', "not a file of chats"),
+        ("a.json", b'{"a": 1}', "not a file of chats"), ("a.md", b"# A fox", "in Markdown"),
         ("a.json", b"[]", "a.json holds no chats"), ("a.json", OURS_WITH % b"[]", "a.json holds no chats"),
         ("a.json", OURS_WITH % b"5", "Slipstream is damaged"),
         ("a.chat", gpt4all()[:90], "ends too soon"),
@@ -269,6 +269,7 @@ def test_a_damaged_chat_or_impossible_numbers_leave_the_others(exchange: Exchang
     (tmp_path / "a.json").write_bytes(as_bytes({"format": "slipstream-chats", "version": 1, "chats": chats}))
     assert run(exchange.take_in, tmp_path / "a.json") == "3 chats imported. Left out: 1 damaged chat."
     assert run(exchange.write, tmp_path / "all.zip") == "4 chats written to all.zip."
+    assert "in Markdown, which cannot be imported" in run(exchange.take_in, tmp_path / "all.zip")
 
 
 def test_a_damaged_file_of_an_archive_or_one_nested_too_deeply_leaves_the_others(

@@ -54,6 +54,8 @@ def _archived(name: str, archive: zipfile.ZipFile) -> Iterator[tuple[float, Foun
     """Yield the chats of an archive. Of several files one that is damaged takes no other with it."""
     entries = [entry for entry in archive.infolist() if entry.file_size <= MOST_BYTES and _has_chats(entry.filename)]
     if not entries:
+        if any(entry.filename.endswith(".md") for entry in archive.infolist()):
+            raise _to_read(name)
         raise UnknownFile(
             tr("{name} holds no chats: an archive from ChatGPT has a conversations.json in it.", name=name)
         )
@@ -65,6 +67,11 @@ def _archived(name: str, archive: zipfile.ZipFile) -> Iterator[tuple[float, Foun
             if len(entries) == 1:
                 raise error if isinstance(error, UnknownFile) else _unreadable(name) from error
             yield (place + 1) / len(entries), _left_out("damaged file")
+
+
+def _to_read(name: str) -> UnknownFile:
+    words = tr("{name} has chats in Markdown, which cannot be imported: export them as JSON for that.", name=name)
+    return UnknownFile(words)
 
 
 def _has_chats(path: str) -> bool:
@@ -80,6 +87,8 @@ def _chats(name: str, data: bytes) -> Iterator[tuple[float, FoundChat]]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
+        if name.lower().endswith(".md"):
+            raise _to_read(name) from error
         raise UnknownFile(
             tr("{name} cannot be read: it is neither whole JSON nor a chat of GPT4All.", name=name)
         ) from error
