@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from types import TracebackType
 
@@ -13,3 +15,5 @@ def _without_interrupts(kind: type[BaseException], error: BaseException, trace: 
 
 # No traceback for Ctrl-C during a benchmark's imports.
 sys.excepthook = _without_interrupts
+if os.name == "posix":
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # `bench` has blocked it while Python started

@@ -26,6 +26,7 @@ from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine.host import core_count
 from core.values.engine_options import EngineOptions
+from models.formatting.figures import rounded
 from tools.model_factory import gguf_factory
 
 GOVERNED = 0
@@ -149,14 +150,10 @@ def measure_model(name: str, path: str, options: argparse.Namespace) -> list[Rep
         loaded = row_of(name, options.busy, compare(contender, counts, options.rounds, options.seconds))
     back = contender.seconds_until(True, options.patience)
     engine.close()
-    rows.append(loaded | {"escape_s": _rounded(escape), "return_s": _rounded(back)})
+    rows.append(loaded | {"escape_s": rounded(escape, 2), "return_s": rounded(back, 2)})
     for row in rows:
         say(", ".join(f"{key} {value}" for key, value in row.items()))
     return rows
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 2)
 
 
 def measure(options: argparse.Namespace) -> BenchReport:

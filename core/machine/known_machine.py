@@ -12,6 +12,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from models.estimate.speed.probe import Probe
 from models.estimate.speed.runs import ModelRun, observations, read_runs
 from models.files.disk import read_json, write_whole
 from models.formatting.json_values import plain, value_of
+from models.formatting.system_error import system_reason
 
 _log = logging.getLogger(__name__)
 MEASURED_FILE = "measured.json"
@@ -68,12 +70,17 @@ class Measurements:
         try:
             write_whole(self._path, json.dumps(entries, indent=1))
         except OSError as error:
-            _log.warning("Measurements could not be kept: %s", error)
+            _say_not_kept(self._path, system_reason(error))
         return True
 
     def _read(self) -> dict[str, Any]:
         entries = read_json(self._path, _MOST_BYTES) if self._path is not None else None
         return entries if isinstance(entries, dict) else {}
+
+
+@cache  # once, not for each measurement
+def _say_not_kept(path: Path, reason: str) -> None:
+    _log.warning("Measurements are not kept: %s cannot be written: %s.", path, reason)
 
 
 def measurement_key(*parts: object) -> str:

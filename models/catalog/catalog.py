@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import Counter
@@ -238,13 +239,13 @@ class _Scan:
     def _look(self, folder: Path, around: int | None) -> tuple[list[Path], list[Path], int]:
         """Return the model files and sub-folders of a folder, sorted by name, and its disk; ``around`` is its parent's.
 
-        None of them where the folder was looked into already, or holds no files.
+        None of them where the folder was looked into already, or leads to where the system shows its devices.
         """
         disk = 0
         try:
             status = os.stat(folder)
             disk = status.st_dev
-            if not self._enter(folder, status) or (around not in (None, disk) and _holds_no_files(folder)):
+            if not self._enter(folder, status) or (around not in (None, disk) and disk in _system_disks()):
                 return [], [], disk
             with os.scandir(folder) as found:
                 items = sorted(found, key=lambda item: item.name.lower())
@@ -283,10 +284,13 @@ class _Scan:
         return True
 
 
-def _holds_no_files(folder: Path) -> bool:
-    """Whether a folder is where the system shows processes and devices, as /proc and /sys: they take no space."""
-    statvfs = getattr(os, "statvfs", None)
-    return statvfs is not None and statvfs(folder).f_blocks == 0
+def _system_disks() -> set[int]:
+    """The disks on which the system shows processes and devices, as far as they are disks of their own."""
+    disks = set()
+    for name in ("/proc", "/sys", "/dev"):
+        with contextlib.suppress(OSError):
+            disks.add(os.stat(name).st_dev)
+    return disks - {os.stat("/").st_dev}
 
 
 def _is_file(path: Path) -> bool:

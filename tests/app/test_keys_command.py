@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -20,6 +22,7 @@ from app.environment.paths import config_folder
 from app.settings.api_keys import KeyStore, endpoint_key
 from core.values.errors import SlipstreamError
 from tests.app.conftest import Typed
+from tests.support.commands import ROOT
 from tests.support.disks import failing_disk
 from tests.support.fork_server import ForkedServer
 
@@ -55,6 +58,20 @@ def test_a_key_is_shown_once_and_kept_as_a_hash_that_only_the_user_can_read(keys
     assert "not used yet" not in keys("list")[1]
     if os.name == "posix":
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_key_that_nobody_saw_is_not_kept(home: Path, words: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "app", "keys", "add", "laptop", *words]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == ExitCode.ERROR
+    assert done.stderr.splitlines() == [
+        "The key laptop could not be shown, so it is not kept.",
+        "Error: The output cannot be written: No space left on device.",
+    ]
+    assert KeyStore().is_empty
 
 
 def test_a_key_may_manage_where_it_is_let(keys: Typed, home: Path) -> None:

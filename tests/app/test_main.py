@@ -514,6 +514,20 @@ def test_benchmarks_are_listed_and_run(capfd: pytest.CaptureFixture[str]) -> Non
     assert (refused.returncode, "--nonsense" in refused.stderr) == (ExitCode.USAGE, True)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_while_python_starts_a_benchmark_prints_no_traceback() -> None:
+    early = """import os, runpy, signal
+os.kill(os.getpid(), signal.SIGINT)
+runpy.run_module("benchmarks.start", run_name="__main__", alter_sys=True)"""
+    bench = f"""import os
+from app.cli import main as cli
+start = os.execve
+os.execve = lambda program, _command, environment: start(program, [program, "-c", {early!r}], environment)
+cli.main(["bench", "start", "--", "--help"])"""
+    done = subprocess.run([sys.executable, "-c", bench], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_progress_keeps_to_one_row_and_a_dumb_terminal_is_shown_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
     from app.cli.terminal.progress_line import LoadingLine, ProgressLine

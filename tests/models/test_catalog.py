@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -230,13 +231,25 @@ def test_too_many_folders_are_told(tmp_path, monkeypatch):
     assert ["more than 3 folders" in problem.sentence for problem in catalog.folder_problems] == [True]
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs a /proc")
-def test_what_the_system_shows_as_folders_is_not_looked_through(copy, tmp_path, monkeypatch):
+@pytest.mark.parametrize("place", ["/proc", "/sys", "/dev"])
+def test_what_the_system_shows_as_folders_is_not_looked_through(place, copy, tmp_path, monkeypatch):
+    if not os.path.exists(place) or os.stat(place).st_dev == os.stat("/").st_dev:
+        pytest.skip(f"needs a {place}")
     copy("model.gguf")
-    (tmp_path / "proc").symlink_to("/proc")
+    (tmp_path / "link").symlink_to(place)
     monkeypatch.setattr(catalog_module, "MAX_FOLDERS", 3)
     catalog = Catalog([tmp_path], starter=None)
     assert (names(catalog), catalog.folder_problems) == (["model"], ())
+
+
+@pytest.mark.skipif(not os.path.ismount("/dev/shm"), reason="needs a disk beside the one of temporary files")
+def test_models_on_a_disk_that_tells_no_size_are_listed(copy, tmp_path, monkeypatch):
+    # A network disk through FUSE may tell nothing of its blocks.
+    monkeypatch.setattr(os, "statvfs", lambda _path: os.statvfs_result([0] * 10))
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
+        shutil.copyfile(EMBER_DRAFT, Path(other, "model.gguf"))
+        (tmp_path / "link").symlink_to(other)
+        assert names(Catalog([tmp_path], starter=None)) == ["model"]
 
 
 def test_split_files_are_one_entry_with_the_size_of_all(tmp_path):

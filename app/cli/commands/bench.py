@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import Annotated
@@ -44,6 +45,8 @@ def _become(name: str, options: list[str]) -> None:
     command = [sys.executable, "-m", f"benchmarks.{name}", *options]
     environment = {**os.environ, "PYTHONPATH": str(PROGRAM_FOLDER), "PYTHONSAFEPATH": "1"}
     if os.name == "posix":
+        # Ctrl-C waits until benchmarks/__init__.py can take it: until then Python itself would print a traceback.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         os.execve(sys.executable, command, environment)
     raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
 

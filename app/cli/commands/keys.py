@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.terminal.text import say, table
+from app.cli.terminal.text import say, say_on_stderr, table
 from app.settings.api_keys import KeyStore
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -35,12 +35,18 @@ def _add(
     It is shown this once: of a key only its hash is kept. Servers of this user, also those that run, take it at once,
     and from then on take nobody without a key. It may use the models, and with --manage manage them too.
     """
-    key = KeyStore().add(name, may_manage=may_manage)
-    if as_json:
-        print(json.dumps({"name": name, "key": key}))
-    else:
-        say(f"The key {name}, which is shown this once:")
-        print(key)
+    store = KeyStore()
+    key = store.add(name, may_manage=may_manage)
+    try:
+        if as_json:
+            print(json.dumps({"name": name, "key": key}), flush=True)
+        else:
+            say(f"The key {name}, which is shown this once:")
+            print(key, flush=True)
+    except OSError:  # nobody has seen it
+        store.revoke(name)
+        say_on_stderr(f"The key {name} could not be shown, so it is not kept.")
+        raise
 
 
 def _list(as_json: _Json = False) -> None:

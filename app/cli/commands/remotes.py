@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.terminal.text import say, table
+from app.cli.terminal.text import ask_secret, say, table
 from models.formatting.figures import how_many
 
 if TYPE_CHECKING:
@@ -142,13 +142,9 @@ async def _ask(store: RemoteStore, remote: Remote) -> ModelList:
 
 
 def _key(from_stdin: bool, no_key: bool) -> str | None:
-    from getpass import getpass
-
-    if from_stdin:
-        return sys.stdin.readline(8_192)
-    if no_key or not sys.stdin.isatty():
+    if not from_stdin and (no_key or not sys.stdin.isatty()):
         return None
-    return getpass("API key (it is not shown; Enter for none): ")
+    return ask_secret("API key, or Enter for none")
 
 
 def _models_sentence(remote: Remote, known: ModelList) -> str:

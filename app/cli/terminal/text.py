@@ -24,7 +24,7 @@ def ask_secret(what: str) -> str:
     """Ask for a text that is not shown, or read it from standard input where that is no terminal."""
     from getpass import getpass
 
-    return (getpass(f"{what} (it is not shown): ") if sys.stdin.isatty() else sys.stdin.readline(4096)).strip()
+    return (getpass(f"{what} (it is not shown): ") if sys.stdin.isatty() else sys.stdin.readline(8192)).strip()
 
 
 def table(rows: list[list[str]]) -> str:

@@ -22,7 +22,7 @@ _PREFIX_TOKENS = frozenset(
     ["<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<PRE>", "▁<PRE>", "<｜fim▁begin｜>", "<|code_prefix|>"]
 )
 _PREFIX_KEYS = ("tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id")
-# As llama-server's router has it in its list of models.
+# As llama-server's router has it in its list of models; of one that failed it says "unloaded", and that it failed.
 STATUS = {
     EnginePhase.READY: "loaded",
     EnginePhase.LOADING: "loading",

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from app.server.calls.generation import ask, new_id, text_of, tokens_of
 from app.server.calls.model_host import ModelHost
-from app.server.calls.model_pool import ModelPool
+from app.server.calls.model_pool import pool_of
 from app.server.http.body import json_response
 from app.server.http.errors import ApiError, renamed
 from app.server.http.sse import while_connected
@@ -59,7 +59,7 @@ async def _vectors(
     http: HttpRequest, body: RunBody, texts: list[str], *, truncates: bool, dimensions: int | None = None
 ) -> tuple[Vectors, float]:
     """Return the vectors, none where there are no texts, and when the model was there."""
-    pool: ModelPool = http.app.state.pool
+    pool = pool_of(http)
     there = await model_at_remote(http, body.model)
     if there is not None:
         try:

@@ -69,11 +69,15 @@ def test_who_else_worked_counts_from_when_nothing_was_found(
     assert store.recall("a") == {"x": 1}
 
 
-def test_a_folder_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "m.json"
-    Measurements(path).keep("a", {"x": 1})
+    for key in ("a", "b"):
+        assert Measurements(path).keep(key, {"x": 1})
     assert Measurements(path).recall("a") is None
+    (told,) = caplog.messages
+    assert told.startswith(f"Measurements are not kept: {path} cannot be written: ")
+    assert "Errno" not in told
 
 
 def test_keys_differ_with_what_they_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,8 +112,8 @@ class ChatArchive:
         self._jobs.put(None)
         self._thread.join(timeout)
 
-    def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until all jobs so far have run; for tests and the end of the program."""
+    def flush(self, timeout: float = 60.0) -> bool:
+        """Wait until all jobs so far have run; for tests, also where other programs keep the cores."""
         done = threading.Event()
         self._jobs.put((False, lambda store: done.set()))
         return done.wait(timeout)
