@@ -130,7 +130,8 @@ class RaceDialog(Dialog):
         self._has_result = False
         self.prompt = QLineEdit(prompt or EXAMPLE)
         self.prompt.setAccessibleName(tr("Prompt of the race"))
-        self.prompt.setCursorPosition(0)
+        # Typing replaces what is offered. The cursor at the front leaves the beginning in sight.
+        self.prompt.setSelection(len(self.prompt.text()), -len(self.prompt.text()))
         self.order = ChoiceField(tr("In turns or at once"))
         self.order.addItems([tr("In turns"), tr("At once")])
         self._can_be_at_once = len(models) > 1

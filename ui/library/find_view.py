@@ -32,7 +32,7 @@ from ui.theme.layouts import against_reading, fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.fields import SearchField
-from ui.widgets.page_layout import add_choices, announce
+from ui.widgets.page_layout import add_choices, announce, plain_label
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 from ui.widgets.two_panes import TwoPanes
@@ -77,8 +77,7 @@ class FindView(Dressed, QWidget):
         self.head.setProperty("tone", "section")
         self.list = RowList(tr("Models to find"))
         self.field.down_pressed.connect(self.list.enter)
-        self.foot = ElidedLabel()
-        self.foot.setProperty("tone", "caption")
+        self.foot = plain_label(tone="caption")
         self.state = StatePane()
         self.stack = QStackedWidget()
         self.pane = RepositoryPane()
@@ -228,7 +227,6 @@ class FindView(Dressed, QWidget):
     def _say_head(self, head: str, foot: str) -> None:
         self.head.setText(head)
         self.foot.setText(foot)
-        self.foot.setToolTip(foot)
         self.foot.setVisible(bool(foot))
         self.order.setVisible(bool(self._words))
 

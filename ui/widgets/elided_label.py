@@ -6,14 +6,18 @@ import html
 import unicodedata
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption
 
 from models.formatting.safe_text import lines, one_line
+from ui.language import DOT
 
 
 class ElidedLabel(QLabel):
-    """Plain text on one line, as wide as it is allowed to be; ``mode`` says where it is cut."""
+    """Plain text on one line, as wide as it is allowed to be; ``mode`` says where it is cut.
+
+    At its end whole facts go first: half of one says nothing.
+    """
 
     def __init__(self, text: str = "", mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
         super().__init__(one_line(text))
@@ -37,8 +41,16 @@ class ElidedLabel(QLabel):
         self.style().drawPrimitive(QStyle.PrimitiveElement.PE_Widget, option, painter, self)
         painter.setPen(option.palette.windowText().color())
         place = self.contentsRect()
-        shown = self.fontMetrics().elidedText(self.text(), self._mode, place.width())
-        draw_line(painter, place, shown)
+        draw_line(painter, place, fitting(self.text(), self.fontMetrics(), place.width(), self._mode))
+
+
+def fitting(text: str, metrics: QFontMetrics, width: int, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> str:
+    """Return the facts that fit whole into so many pixels, the last ones left out; of the first at least a part."""
+    while (
+        (cut := metrics.elidedText(text, mode, width)) != text and DOT in text and mode is Qt.TextElideMode.ElideRight
+    ):
+        text = text.rpartition(DOT)[0]
+    return cut
 
 
 def direction_of(text: str, window: Qt.LayoutDirection = Qt.LayoutDirection.LeftToRight) -> Qt.LayoutDirection:

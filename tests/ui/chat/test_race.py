@@ -49,6 +49,7 @@ def test_both_answer_the_same_prompt_and_the_faster_one_wins(
     qtbot, race: RaceDialog, server: FakeServer, tmp_path: Path
 ) -> None:
     assert race.prompt.text() == "Say hello"
+    assert race.prompt.selectedText() == "Say hello", "typing replaces it"
     assert not race.save.isEnabled()
     race.start.click()
     qtbot.waitUntil(race.save.isEnabled)

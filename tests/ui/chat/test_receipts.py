@@ -90,6 +90,11 @@ def test_a_line_without_room_for_all_figures_shows_fewer_and_cuts_none(qtbot) ->
     assert line.fitting(whole - 2) == line.fitting(two) == "412 tok/s  ·  1.7× plain"
     assert line.fitting(two - 2) == line.fitting(one) == "412 tok/s"
     assert line.fitting(one - 2).endswith("…")
+    fewer, label = ElidedLabel("412 tok/s  ·  1.7× plain"), ElidedLabel(line.text())
+    for one_label in (fewer, label):
+        qtbot.addWidget(one_label)
+        one_label.resize(whole - 2, 20)
+    assert label.grab().toImage() == fewer.grab().toImage()
 
 
 @pytest.mark.parametrize(

@@ -350,7 +350,7 @@ def test_the_list_to_begin_with_has_no_speeds_on_a_machine_nobody_measured_and_a
     qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 20)
     assert page.finder.head.text() == "To begin with"
     assert {row.right for row in page.finder.list.rows.rows} == {""}
-    assert page.finder.foot.toolTip().startswith("Speeds are not known until this machine was measured.")
+    assert page.finder.foot.text().startswith("Speeds are not known until this machine was measured.")
     found(qtbot, page)
     page.finder.field.setText("nothing has this name")
     qtbot.waitUntil(lambda: page.finder.state.title.text() == "Nothing was found")
@@ -376,6 +376,8 @@ def test_the_models_to_begin_with_say_fit_and_speed_before_the_hub_is_asked(
     assert not any("does not run" in row.line for row in rows), "nobody asked for what cannot be had"
     assert "Speeds are not known" not in page.finder.foot.text()
     assert "people read about five tokens a second" in page.finder.foot.text()
+    page.finder.resize(400, 400)
+    assert page.finder.foot.heightForWidth(400) > page.finder.foot.heightForWidth(4000), "none of it is cut"
     assert hub.asked == []
     page.finder.list.choose(small.key)
     qtbot.waitUntil(lambda: bool(hub.asked))
@@ -397,7 +399,7 @@ def test_each_row_says_whether_it_fits_and_how_fast_and_a_header_refines_it(
     assert (rows["acme/fox-405B-GGUF"].badge, rows["acme/fox-405B-GGUF"].right) == ("does not fit", "")
     assert (rows["acme/fox-embed-GGUF"].badge, rows["acme/fox-embed-GGUF"].right) == ("", "")
     assert "like" not in rows["acme/fox-embed-GGUF"].line, "nobody liked it yet"
-    assert "estimates" in page.finder.foot.toolTip()
+    assert "estimates" in page.finder.foot.text()
     page.finder.list.choose(REPO)
     at = list(rows).index(REPO)
     qtbot.waitUntil(lambda: page.finder.list.rows.rows[at].right != rows[REPO].right)

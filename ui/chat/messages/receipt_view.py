@@ -27,7 +27,7 @@ from ui.theme.icons import pixmap
 from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
-from ui.widgets.elided_label import draw_line
+from ui.widgets.elided_label import draw_line, fitting
 from ui.widgets.facts_grid import LABELS, FactsGrid
 from ui.widgets.fields import CheckField
 from ui.widgets.flow_layout import FlowLayout
@@ -96,10 +96,7 @@ class ReceiptLine(QAbstractButton):
 
     def fitting(self, width: int) -> str:
         """Return the figures that fit whole into so many pixels; of the first at least its beginning."""
-        shown, side = self.text(), Qt.TextElideMode.ElideRight
-        while (cut := self.fontMetrics().elidedText(shown, side, width)) != shown and DOT in shown:
-            shown = shown.rpartition(DOT)[0]
-        return cut
+        return fitting(self.text(), self.fontMetrics(), width)
 
     def _tell(self) -> None:
         state = tr("Open") if self.isChecked() else tr("Closed")
