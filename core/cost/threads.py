@@ -115,12 +115,6 @@ class ThreadTuner:
             self._search(lower[-1])
             self._found = {self._home: _UNKNOWN}
 
-    def look_for_fewer(self, seconds: float, now: float) -> None:
-        """Try fewer threads although steps, as this one of ``seconds``, may always have been so slow."""
-        if self._state is _State.ALL and self._latest and now >= self._due_at:
-            self._debt += _TRIAL_STEPS * seconds
-            self._search(self._counts[-2])
-
     def retry_soon(self, now: float) -> None:
         """Try all threads soon, because steps of another kind are fast with them again."""
         self._due_at = min(self._due_at, now)
@@ -425,11 +419,7 @@ class ThreadControl:
 
 
 class BatchThreads:
-    """The threads of batches for which there is no cost model: what they take is compared with the fastest so far.
-
-    An engine that starts beside busy programs has seen no fast batch. So while others use the cores, fewer threads are
-    tried from time to time.
-    """
+    """The threads of batches that no cost model knows: as many as other programs leave cores."""
 
     def __init__(
         self,
@@ -439,36 +429,22 @@ class BatchThreads:
         n_cores: int | None = None,
     ) -> None:
         """``n_threads`` are best on an idle machine; the rest as for ``ThreadControl``."""
-        self.count = n_threads
+        self._n_threads = self._n_left = self._n_shared = n_threads
         self._clock, self._busy_cores = clock, busy_cores or OtherPrograms().busy_cores
         self._n_cores = n_cores or core_count()
-        self._spare_cores = self._n_cores - n_threads
-        self._tuner = ThreadTuner(counts_below(n_threads)) if n_threads > 1 else None
-        self._fastest: dict[int, float] = {}  # seconds of a row, by the magnitude of the number of rows
-        self._look_at = float("-inf")
+        self._look_at = clock() + _LOOK_SECONDS
 
-    def observe(self, rows: int, seconds: float) -> None:
-        """Learn from a batch, and set the threads of the next one."""
-        tuner, now = self._tuner, self._clock()
-        if tuner is None or rows <= 0 or seconds <= 0.0:
-            return
-        kind, row_seconds = rows.bit_length(), seconds / rows
-        fastest = self._fastest[kind] = min(self._fastest.get(kind, row_seconds), row_seconds)
-        if now >= self._look_at:
+    @property
+    def count(self) -> int:
+        """The threads of the next batch."""
+        if (now := self._clock()) >= self._look_at:
             self._look_at = now + _LOOK_SECONDS
-            tuner.is_shared = self._busy_cores() > self._spare_cores + _FELT_CORES
-        tuner.observe(row_seconds / fastest, seconds, now)
-        if tuner.is_shared:
-            tuner.look_for_fewer(seconds, now)
-        elif not tuner.has_all:
-            tuner.retry_soon(now)
-        self.count = tuner.count
+            self._n_left = max(1, round(self._n_cores - self._busy_cores()))
+        return min(self._n_threads, self._n_left, self._n_shared)
 
     def share(self, n_engines: int) -> None:
         """Use this engine's part of the cores while ``n_engines`` compute."""
-        if self._tuner is not None:
-            self._tuner.limit(part_of_cores(n_engines, self._n_cores))
-            self.count = self._tuner.count
+        self._n_shared = part_of_cores(n_engines, self._n_cores)
 
 
 def thread_control(context: Context, cost: CostModel, choice: ThreadChoice, n_gpu_layers: int) -> ThreadControl | None:

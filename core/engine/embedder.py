@@ -83,8 +83,12 @@ class Embedder:
         vocab: Vocab,
         options: EmbeddingOptions,
         open_context: Callable[[EmbeddingOptions], EmbeddingContext],
+        threads: BatchThreads | None,
     ) -> None:
-        """``options`` are those for the longest input; ``close`` frees ``model`` only if ``owns_model`` is set."""
+        """``options`` are those for the longest input; ``threads`` None leaves its threads as they are.
+
+        ``close`` frees ``model`` only if ``owns_model`` is set.
+        """
         self.model, self.vocab, self.pooling, self.n_ctx = model, vocab, options.pooling, options.n_tokens
         self.owns_model = False
         self._options = options
@@ -102,7 +106,7 @@ class Embedder:
         self._batch: list[_EmbeddingText] = []
         self._cancelled: list[str] = []
         self._row_seconds = 0.0
-        self._threads = BatchThreads(options.n_threads)
+        self._threads = threads
         self.n_steps = 0
 
     # -- on any thread ------------------------------------------------------------------------------------------
@@ -177,7 +181,8 @@ class Embedder:
 
     def share_cores(self, n_engines: int) -> None:
         """Use this engine's part of the cores while ``n_engines`` compute."""
-        self._threads.share(n_engines)
+        if self._threads is not None:
+            self._threads.share(n_engines)
 
     @property
     def is_idle(self) -> bool:
@@ -198,7 +203,7 @@ class Embedder:
         context = self._newest_context()
         if context is None or self.is_idle:
             return events
-        context.set_threads(self._threads.count)
+        context.set_threads(self._options.n_threads if self._threads is None else self._threads.count)
         began, n_most = self.clock(), context.n_rows
         if longest is not None and self._row_seconds:
             n_most = min(max(1, int(longest / self._row_seconds)), n_most)
@@ -212,7 +217,6 @@ class Embedder:
         if not self._batch:
             context.clear()
         self.n_steps += 1
-        self._threads.observe(n_rows, self.clock() - began)
         row_seconds = (self.clock() - began) / max(n_rows, 1)
         self._row_seconds += (_TIME_WEIGHT if self._row_seconds else 1.0) * (row_seconds - self._row_seconds)
         return events

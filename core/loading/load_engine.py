@@ -14,7 +14,7 @@ import numpy as np
 
 from core.cost.calibration import record_graphs, steps_key
 from core.cost.cost_model import ReadCost
-from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, step_times
+from core.cost.threads import BatchThreads, ThreadChoice, candidates, fewest_that_pay, step_times
 from core.engine.embedder import MAX_TEXTS, Embedder
 from core.engine.engine import Engine
 from core.engine.meter import Meter
@@ -382,7 +382,9 @@ def _embedder(
         reads_parts=is_causal and pooling in ("last", "rank") and facts.architecture not in _READ_WHOLE,
         flash_attention=options.flash_attention,
     )
-    return Embedder(model, vocab, wanted, partial(_open, model, facts, loaded.n_gpu_layers > 0, adapters))
+    # With layers on a GPU, threads only wait.
+    threads = BatchThreads(n_threads) if not loaded.n_gpu_layers else None
+    return Embedder(model, vocab, wanted, partial(_open, model, facts, loaded.n_gpu_layers > 0, adapters), threads)
 
 
 def _open(

@@ -20,14 +20,7 @@ from core.engine.engines import Engines
 from core.machine.host import return_freed_memory
 from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
 from core.scheduler.input_processor import PreparedRequest
-from core.values.errors import (
-    BadRequest,
-    InputTooLong,
-    LoadFailed,
-    PromptTooLong,
-    SlipstreamError,
-    WorkerUnavailable,
-)
+from core.values.errors import BadRequest, InputTooLong, LoadFailed, PromptTooLong, SlipstreamError
 from core.values.messages import (
     AnyRequest,
     Cancel,
@@ -382,8 +375,7 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
             arguments = (engines.activity, command.cache_folder, partial(setattr, engine.meter, "peak"))
             threading.Thread(target=measure_when_idle, args=arguments, name="peak-finder", daemon=True).start()
     except SlipstreamError as error:
-        lacks_worker = isinstance(error, WorkerUnavailable)
-        outbox.put((EngineState(EnginePhase.FAILED, problem=error.message, lacks_worker=lacks_worker),))
+        outbox.put((EngineState(EnginePhase.FAILED, problem=error.message),))
         return None
     except Exception as error:
         _log.exception("Loading failed")

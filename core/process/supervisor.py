@@ -282,7 +282,7 @@ class Supervisor:
             said = load_error_in(self._process.written()) if self._process is not None else ""
             if said and problem.startswith("llama.cpp could not"):
                 problem = joined((problem, _why_not_loaded(said.rstrip("."))))
-            self._fail(problem, self._next_wait(), lacks_worker=state.lacks_worker)
+            self._fail(problem, self._next_wait())
             return
         if state.phase is EnginePhase.LOADING and self.state.phase is EnginePhase.RESTARTING:
             state = replace(state, phase=EnginePhase.RESTARTING, problem=self.state.problem)
@@ -304,19 +304,12 @@ class Supervisor:
         self._n_failures += 1
         return _WAITS[min(self._n_failures, len(_WAITS)) - 1]
 
-    def _fail(self, problem: str, wait: float, message: str = "", *, lacks_worker: bool = False) -> None:
-        """Run no engine for ``wait`` seconds, and end the requests with this message, else with the problem.
-
-        What lacks a worker is tried again without a request: it fails before it takes any memory, and who waits for
-        this server to be well may send none.
-        """
+    def _fail(self, problem: str, wait: float, message: str = "") -> None:
+        """Run no engine for ``wait`` seconds, and end the requests with this message, else with the problem."""
         self._process = None
         self._generation += 1
-        retry_at = time.monotonic() + wait
-        self._publish(EngineState(EnginePhase.FAILED, problem=problem, retry_at=retry_at, lacks_worker=lacks_worker))
+        self._publish(EngineState(EnginePhase.FAILED, problem=problem, retry_at=time.monotonic() + wait))
         self._end_all(Failure(FailureKind.ENGINE_DIED, message or problem, retry_after=wait))
-        if lacks_worker:
-            self._later(max(wait, _UNNOTICED_WAIT), self._start)
 
     def _bury(self, process: EngineProcess, code: int) -> None:
         """Handle the death of a process: end its requests, and start another process now or later."""
@@ -358,14 +351,15 @@ class Supervisor:
     def _lose(self, workers: tuple[str, ...]) -> None:
         """Handle the loss of a worker, which is not the engine's fault.
 
-        Another engine starts at once for the requests that have not begun.
+        Another engine starts for the requests that have not begun, and else with the next one, since the worker may
+        stay away.
         """
         self._keep_unbegun()
         wait = self._next_wait() if self._queued else 0.0
         if self._queued and wait <= _UNNOTICED_WAIT:
             self._start_anew(wait, _lost(workers), _lost(workers))
         else:
-            self._fail(_lost(workers), 0.0, lacks_worker=True)
+            self._fail(_lost(workers), 0.0)
 
     def _start_anew(self, wait: float, problem: str, message: str) -> None:
         """End the requests that have begun with this message, and start another process for the others."""
@@ -452,7 +446,7 @@ def _lost(workers: tuple[str, ...]) -> str:
     )
     return Sentence(
         "{one} stopped answering, and the part of the model that it held is gone. Start it again "
-        "there: the model is loaded within half a minute, or with the next request.",
+        "there: the next request connects to it and loads the model.",
         one=one,
     )
 

@@ -87,14 +87,9 @@ class MessageSocket:
         return fields
 
     def wait_for_a_word(self, seconds: float) -> None:
-        """Wait until the other side has said something, or closed the connection."""
+        """Wait until the other side has said something, or closed the connection; raises OSError."""
         self.connection.settimeout(seconds)
-        try:
-            self.connection.recv(1, socket.MSG_PEEK)
-        except TimeoutError:
-            raise NotUnderstood(Sentence("it says nothing: it may hang")) from None
-        except OSError as error:
-            raise NotUnderstood(str(error)) from error
+        self.connection.recv(1, socket.MSG_PEEK)
 
     def skip(self, n_bytes: int) -> None:
         """Read and discard bytes."""
@@ -250,7 +245,11 @@ def _met(channel: MessageSocket, address: str, token: str) -> RemoteWorker:
     try:
         channel.wait_for_a_word(_GREETING_SECONDS)
         is_known = enter(channel, token)
-    except (NotUnderstood, ValueError) as error:  # the latter for a challenge that is no text
+    except TimeoutError:
+        raise WorkerUnavailable(
+            "The worker {address} says nothing: it may hang. Start it again there.", address=address
+        ) from None
+    except (NotUnderstood, OSError, ValueError) as error:  # the last for a challenge that is no text
         raise _not_a_worker(address, error) from error
     if not is_known:
         raise WorkerUnavailable(

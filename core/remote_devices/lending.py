@@ -139,17 +139,19 @@ class Lending:
         return lender
 
     def _follow(self, lender: ChildProcess, connection: socket.socket, peer: str) -> None:
-        was_stuck = False
+        has_left, was_stuck, ended = f"{peer} has left.", False, ""
         while (code := _exit_code(lender, _LOOK_SECONDS)) is None:
-            is_stuck = _is_stuck(lender, connection)
-            if is_stuck and was_stuck:
-                self._say(f"The process that lends to {peer} hangs and is ended.")
+            is_alone = _has_left(connection)
+            is_stuck = is_alone or _is_stopped(lender)
+            if is_stuck and was_stuck and not ended:
+                ended = has_left if is_alone else f"The process that lends to {peer} hung and was ended."
                 lender.kill()
             was_stuck = is_stuck
         with self._lock:
             self._lender = None
         lender.close()
-        self._say(f"{peer} has left." if code == 0 else f"{peer} was cut off: llama.cpp ended with code {code} here.")
+        cut_off = f"{peer} was cut off: llama.cpp ended with code {code} here."
+        self._say(ended or (has_left if code == 0 else cut_off))
 
 
 def _exit_code(lender: ChildProcess, seconds: float) -> int | None:
@@ -160,12 +162,14 @@ def _exit_code(lender: ChildProcess, seconds: float) -> int | None:
         return None
 
 
-def _is_stuck(lender: ChildProcess, connection: socket.socket) -> bool:
-    """Return whether a lender is stopped, or its client has left."""
+def _has_left(connection: socket.socket) -> bool:
+    """Return whether a client has closed its connection."""
     client = select.poll()
     client.register(connection, getattr(select, "POLLRDHUP", 0))  # the lender reads the data
-    if client.poll(0):
-        return True
+    return bool(client.poll(0))
+
+
+def _is_stopped(lender: ChildProcess) -> bool:
     try:
         return psutil.Process(lender.pid).status() == psutil.STATUS_STOPPED
     except psutil.Error:

@@ -338,8 +338,7 @@ class EngineState:
 
     ``load`` is the number of the load that this state belongs to. A model that failed is not tried again before
     ``retry_at``, on the server's ``time.monotonic``. ``n_deaths`` counts the engine's deaths in a row, until one has
-    worked for a minute; ``left_out`` are sentences about features that are off since then. ``lacks_worker``: a worker
-    is away or refuses, so the load is tried again without a request.
+    worked for a minute; ``left_out`` are sentences about features that are off since then.
     """
 
     phase: EnginePhase
@@ -350,7 +349,6 @@ class EngineState:
     retry_at: float = 0.0
     n_deaths: int = 0
     left_out: tuple[str, ...] = ()
-    lacks_worker: bool = False
 
 
 StepRequest = Request | EmbedRequest | SlotRequest

@@ -61,7 +61,8 @@ def cache_folder(environment: Mapping[str, str], platform: str = sys.platform) -
         return Path(environment["SLIPSTREAM_HOME"]).expanduser() / "cache" / "wheels"
     if platform == "darwin":
         return Path.home() / "Library" / "Caches" / "slipstream" / "wheels"
-    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipstream" / "wheels"
+    given = Path(environment.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else Path.home() / ".cache") / "slipstream" / "wheels"
 
 
 class WheelCache:

@@ -115,6 +115,7 @@ def test_the_cache_lies_where_caches_lie():
     home = Path.home()
     assert cache_folder({}, "linux") == home / ".cache/slipstream/wheels"
     assert cache_folder({"XDG_CACHE_HOME": "/c"}, "linux") == Path("/c/slipstream/wheels")
+    assert cache_folder({"XDG_CACHE_HOME": "c"}, "linux") == home / ".cache/slipstream/wheels"
     assert cache_folder({}, "darwin") == home / "Library/Caches/slipstream/wheels"
     assert cache_folder({"SLIPSTREAM_HOME": "/s"}, "linux") == Path("/s/cache/wheels")
     assert cache_folder({"SLIPSTREAM_CACHE": "/k", "SLIPSTREAM_HOME": "/s"}, "linux") == Path("/k/wheels")

@@ -8760,8 +8760,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
-      <source>{one} stopped answering, and the part of the model that it held is gone. Start it again there: the model is loaded within half a minute, or with the next request.</source>
-      <translation>{one} antwortet nicht mehr, und sein Teil des Modells ist weg. Starte ihn dort neu: Das Modell wird binnen einer halben Minute geladen, oder mit der nächsten Anfrage.</translation>
+      <source>{one} stopped answering, and the part of the model that it held is gone. Start it again there: the next request connects to it and loads the model.</source>
+      <translation>{one} antwortet nicht mehr, und sein Teil des Modells ist weg. Starte ihn dort neu: Die nächste Anfrage verbindet sich und lädt das Modell.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -8900,6 +8900,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />
+      <source>The worker {address} says nothing: it may hang. Start it again there.</source>
+      <translation>Der Worker {address} sagt nichts: Vielleicht hängt er. Starte ihn dort neu.</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
       <source>The worker {worker} wants a token, which it shows on its own machine. {how}</source>
       <translation>Der Worker {worker} verlangt ein Token, das er auf seinem Rechner zeigt. {how}</translation>
     </message>
@@ -8917,11 +8922,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../core/remote_devices/borrowing.py" />
       <source>Add the worker with it on the page Server.</source>
       <translation>Füge den Worker damit auf der Seite Server hinzu.</translation>
-    </message>
-    <message>
-      <location filename="../../core/remote_devices/borrowing.py" />
-      <source>it says nothing: it may hang</source>
-      <translation>er sagt nichts: vielleicht hängt er</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />

@@ -270,8 +270,8 @@ class LlamaServerChoice:
         """Return all keys; ``own`` is what ``--api-key`` says. Raises BadOption, whose sentence shows no key."""
         if any("," in key for key in own):
             say_on_stderr("--api-key with a comma is one key here: repeat the option for several.")
-        if not all(key.strip() and key.isprintable() for key in own):
-            raise BadOption("--api-key: a key has at least one character, and only printable ones.")
+        if not all(map(_can_be_sent, own)):
+            raise BadOption("--api-key: a key has at least one character, and only ASCII letters, digits and signs.")
         if self.api_key_file is None:
             return tuple(own)
         named = f"The file of API keys {self.api_key_file}"
@@ -280,7 +280,7 @@ class LlamaServerChoice:
         if not keys:
             raise BadOption(f"{named} has no key: write one per line.")
         for number, line in enumerate(lines, start=1):
-            if line in keys and not (line.isascii() and line.isprintable() and " " not in line):
+            if line in keys and not _can_be_sent(line):
                 raise BadOption(f"{named}: the key in line {number} may have ASCII letters, digits and signs only.")
         return (*own, *keys)
 
@@ -342,6 +342,11 @@ class LlamaServerChoice:
         if self.reasoning_preserve is not None:
             found["preserve_reasoning"] = self.reasoning_preserve
         return found
+
+
+def _can_be_sent(key: str) -> bool:
+    """Return whether a header can carry an API key."""
+    return bool(key) and key.isascii() and key.isprintable() and " " not in key
 
 
 def _text_of(path: Path, named: str) -> str:

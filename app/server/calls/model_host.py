@@ -475,7 +475,7 @@ class ModelHost:
     def _on_state(self, state: EngineState) -> None:
         if state.load != self._n_loads:
             return
-        before, self.state = self.state, state
+        self.state = state
         if state.model is not None:
             if state.model != self.model:  # a restart of the engine does not count as a use of the model
                 for notice in state.model.notices:
@@ -486,8 +486,7 @@ class ModelHost:
                 self._drafted.add(self.entry.path)
         self._wake()
         self._rest()
-        # What is tried again without a request says the same again and again.
-        if state.phase is EnginePhase.FAILED and not (state.lacks_worker and state.problem == before.problem):
+        if state.phase is EnginePhase.FAILED:
             _log.error("%s could not be loaded: %s", self.name, state.problem)
 
     def _note_use(self) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from models.catalog.catalog import Catalog, ModelEntry
 
 T = TypeVar("T")
+_MOST_PARTS = 4  # of a name: each is looked up
 _MOST_NAMES = 100  # names that are not looked up again; clients could make up any number
 _FRESH_SECONDS = 5.0  # a name is looked up again after so long: a model may have come
 # A model beside the chosen one holds memory that other programs could use. Editors and retrieval come back sooner.
@@ -131,15 +132,16 @@ class ModelPool:
     def find(self, name: str) -> ModelEntry:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
         # A request may name models, not files. Clients put a provider before the name: where no model has the whole
-        # name, its last part counts. Of several with this last part, the folder before it may tell which is meant.
+        # name, what follows its slashes counts. Of several with the last part, a folder before it may tell which.
         whole = name.replace("\\", "/")
         while whole.lower().endswith(".gguf"):
             whole = whole[: -len(".gguf")]
-        before, _, last = whole.rpartition("/")
+        *before, last = whole.split("/")[-_MOST_PARTS:]
         entry = self._named(self.aliases.get(whole, whole)) if whole else None
-        if entry is None and before and last:
-            folder = before.rpartition("/")[2]
-            entry = self._in_folder(folder, last) or self._named(self.aliases.get(last, last))
+        for n_gone, folder in enumerate(before, start=1):
+            if entry is None and folder and last:
+                tail = "/".join((*before[n_gone:], last))
+                entry = self._in_folder(folder, last) or self._named(self.aliases.get(tail, tail))
         if entry is None or self._is_lost(entry):
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:

@@ -165,7 +165,9 @@ def at_socket(path, host: str, headers: dict[str, str] | None = None) -> httpx.C
         (["--chat-template-kwargs", "[1]"], "must be a JSON object"),
         (["--chat-template-kwargs", "{"], "no JSON"),
         (["--host", "127.0.0.1", "--host", "0.0.0.0"], "needs an API key"),
-        (["--api-key", "no text: \udcff"], "only printable ones"),
+        (["--api-key", "no-text-\udcff"], "only ASCII letters"),
+        (["--api-key", "se€cret"], "only ASCII letters"),
+        (["--api-key", "two words"], "only ASCII letters"),
         (["--api-key", " "], "at least one character"),
     ],
 )

@@ -54,7 +54,8 @@ def test_models_of_one_name_are_found_by_what_tells_them_apart(tmp_path: Path) -
     found = {name: pool.find(name).path.parents[1].name for name in pool.names()}
     assert found == {"fox-Q8_0": "acme", "fox-GGUF/fox-Q8_0": "other"}
     named = {"hf.co/other/fox-GGUF:Q8_0": "other", "openai/fox-Q8_0.gguf": "acme"}
-    named |= {"other/fox-Q8_0": "other", "Acme/FOX-q8_0": "acme", "openai/fox-GGUF/fox-Q8_0": "acme"}
+    named |= {"other/fox-Q8_0": "other", "Acme/FOX-q8_0": "acme", "openai/fox-GGUF/fox-Q8_0": "other"}
+    named |= {"acme/fox-GGUF/fox-Q8_0": "acme", "other/fox-GGUF/fox-Q8_0": "other"}
     for name, maker in named.items():
         assert pool.find(name).path.parents[1].name == maker
     with pytest.raises(ModelNotFound):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ from core.llama.devices import can_use_rpc
 from core.remote_devices import lending
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.lending import TOKEN, TestWorker
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(not can_use_rpc(), reason="this build of llama.cpp lacks RPC over sockets")
 LONG = {"model": MODEL, "prompt": "Once", "max_tokens": 900, "ignore_eos": True, "stream": True, "temperature": 0}
@@ -75,10 +75,9 @@ def test_a_model_on_a_worker_says_the_same_and_a_dead_worker_ends_requests_with_
 
         again = TestWorker(worker.port)
         try:
-            while (health := remote.http.get("/health")).status_code != 200:  # by itself, without a request
-                time.sleep(0.05)
-            assert health.json()["deaths"] == 0
+            until(lambda: not remote.http.get("/health").json()["retry_in"])
             assert beginning_of_a_chat(remote) == beginning_of_a_chat(server)
+            assert remote.http.get("/health").json()["deaths"] == 0
         finally:
             again.close()
 
@@ -104,6 +103,8 @@ def test_requests_that_have_not_begun_when_a_worker_is_lost_wait_for_the_next_en
             answer = waiting.result(60)
             if is_back:
                 assert answer.json()["choices"] == server.http.post("/v1/completions", json=SHORT).json()["choices"]
+                assert worker.said.count("The process that lends to 127.0.0.1 hung and was ended.") == 1
+                assert not any("cut off" in one for one in worker.said), "it says so once"
             else:
                 assert (answer.status_code, "cannot be reached" in answer.text) == (503, True)
 

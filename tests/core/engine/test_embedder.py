@@ -12,7 +12,7 @@ import pytest
 
 from core.engine.embedder import Embedder
 from core.engine.engines import Engines
-from core.llama.context import Batch
+from core.llama.context import Batch, EmbeddingContext
 from core.llama.library import L, silence_log
 from core.llama.model import Model
 from core.loading.load_engine import embedder_beside, load_embedder
@@ -63,6 +63,19 @@ def run(embedder: Embedder, *requests: EmbedRequest) -> dict[str, RequestEvent]:
 def arrays(answer: RequestEvent) -> list[np.ndarray]:
     assert isinstance(answer, Embedded), answer
     return [np.array([np.frombuffer(row, np.float32) for row in rows]) for rows in answer.vectors]
+
+
+@pytest.mark.parametrize(("n_gpu_layers", "expected"), [(0, 1), (99, 2)])
+def test_engines_that_work_at_once_divide_the_cores_but_for_those_on_a_gpu(
+    n_gpu_layers: int, expected: int, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[int] = []
+    monkeypatch.setattr(EmbeddingContext, "set_threads", lambda context, count: used.append(count))
+    made = load_embedder(EngineOptions(str(files["mean"]), n_threads=2, n_gpu_layers=n_gpu_layers))[0]
+    made.share_cores(1_000)
+    arrays(run(made, EmbedRequest("a", TEXTS[:1]))["a"])
+    made.close()
+    assert used == [expected]
 
 
 def test_a_model_for_vectors_uses_its_adapters(files: dict[str, Path], tmp_path: Path) -> None:

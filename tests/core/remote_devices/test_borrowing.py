@@ -17,6 +17,7 @@ from core.values.addresses import LOST_WORKER, worker_address
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, WorkerUnavailable
 from tests.support.lending import TOKEN, TestWorker
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +103,9 @@ def test_a_worker_that_says_nothing_is_waited_for_shortly_and_then_lost(
     with socket.create_server(("127.0.0.1", 0)) as listening:  # as one that is stopped: the system still connects
         address = f"rpc://127.0.0.1:{listening.getsockname()[1]}"
         began = time.monotonic()
-        with pytest.raises(WorkerUnavailable, match="it says nothing: it may hang"):
+        with pytest.raises(
+            WorkerUnavailable, match=r"^The worker rpc://\S+ says nothing: it may hang\. Start it again there\.$"
+        ):
             look(address, TOKEN)
         with socket.create_connection(listening.getsockname()) as lent, pytest.raises(SystemExit):
             borrowing._watch(address, lent.fileno())
@@ -113,6 +116,20 @@ def test_a_worker_that_says_nothing_is_waited_for_shortly_and_then_lost(
 def test_a_worker_that_answers_or_has_closed_its_door_is_not_lost(worker: TestWorker) -> None:
     assert not borrowing._is_silent(worker.address)
     assert not borrowing._is_silent("rpc://127.0.0.1:1")
+
+
+def test_of_a_client_that_left_a_lender_that_hangs_only_the_leaving_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lending, "_LOOK_SECONDS", 0.3)
+    worker = TestWorker()
+    _, fd = borrow(worker.address, TOKEN)
+    until(lambda: worker.said)
+    worker.lender.suspend()
+    os.close(fd)
+    until(lambda: len(worker.said) > 1)
+    assert worker.said == ["127.0.0.1 uses the devices.", "127.0.0.1 has left."]
+    worker.close()
 
 
 @pytest.mark.parametrize("name", ["rpc://", "rpc://host:port", "rpc://a/b", "rpc://user@host:1"])
