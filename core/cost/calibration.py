@@ -168,14 +168,15 @@ def _make_graphs(context: Context, n_ubatch: int, make_batch: Callable[[int], Ba
         context.clear()
 
 
-def record_graphs(context: Context, n_ubatch: int) -> None:
+def record_graphs(context: Context, n_ubatch: int, cost: CostModel) -> None:
     """Let CUDA record the graphs of all widths that this build keeps, while there is time; the context is empty.
 
     Else drafts would seem slow in the first steps of each width. Call it when everything else has its memory.
     """
     widest = min(_WIDEST_KEPT, n_ubatch // 4, context.n_outputs, context.n_cells // 2)
     records = context.is_asynchronous and {"CUDA", KEPT_GRAPHS} <= set(features()) and sys.platform != "win32"
-    if not records or widest <= USUAL_WIDTHS[-1]:
+    usual = _STEPS_TO_RECORD * len(USUAL_WIDTHS) * cost.time(USUAL_WIDTHS[-1])
+    if not records or widest <= USUAL_WIDTHS[-1] or usual > _RECORDING_SECONDS:
         return
     batch, deadline = Batch(widest), time.perf_counter() + _RECORDING_SECONDS
     # Where a GPU has no room for all, those used last stay: the usual ones.

@@ -211,7 +211,7 @@ def _build(
         )
         speculator = make_speculator(target, own.cost, memory)
         if speculator is not None and options.calibrates:
-            record_graphs(context, options.n_ubatch)
+            record_graphs(context, options.n_ubatch, own.cost)
     slots = make_slots(target, own, memory, cache_folder)
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
     meter = Meter(own.cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)

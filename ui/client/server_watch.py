@@ -93,9 +93,12 @@ class ServerWatch(QObject):
         return all(one.calls_tools for one in self.models if one.name == name)
 
     def load(
-        self, model: str, began: Callable[[], object] = lambda: None, failed: Callable[[], object] = lambda: None
+        self, model: str, began: Callable[[], object] = lambda: None, failed: Callable[[], object] | None = None
     ) -> None:
-        """Ask for another model, or for the same one with what was set for it since."""
+        """Ask for another model, or for the same one with what was set for it since.
+
+        ``failed`` is called in place of ``load_failed``.
+        """
 
         def on_began() -> None:
             self._timer.start(BUSY_MS)
@@ -103,8 +106,10 @@ class ServerWatch(QObject):
             began()
 
         def on_failed(sentence: str) -> None:
-            self.load_failed.emit(sentence, model, MODEL_GONE not in codes)
-            failed()
+            if failed is None:
+                self.load_failed.emit(sentence, model, MODEL_GONE not in codes)
+            else:
+                failed()
 
         codes = list[str]()
         self._api.load(

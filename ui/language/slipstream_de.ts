@@ -3604,7 +3604,7 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
       <source>Find another</source>
-      <translation>Andere suchen</translation>
+      <translation>Anderes suchen</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />

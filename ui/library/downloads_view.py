@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QPushButton, QS
 
 from models.download.progress import DownloadPhase
 from models.library import requests as ask
-from models.library.values import Download, Trouble, TroubleKind
+from models.library.values import Download, Remedy, Trouble, TroubleKind
 from ui.client.library_link import LibraryLink
 from ui.language import dotted, tr
 from ui.library.labels import download_line, has_bar, share, size_of
@@ -106,8 +106,9 @@ class DownloadRow(QFrame):
 
     @property
     def _is_missing(self) -> bool:
-        """Whether the Hub has it no more: to try again does not help."""
-        return self.download.trouble is not None and self.download.trouble.kind is TroubleKind.MISSING
+        """Whether the Hub has the file no more: to try again does not help, as after logging in to see a repository."""
+        trouble = self.download.trouble
+        return trouble is not None and trouble.kind is TroubleKind.MISSING and Remedy.SEARCH not in trouble.remedies
 
     def set_place(self, is_first: bool, is_last: bool) -> None:
         """Say which moves there are: for the only one, none."""

@@ -309,10 +309,13 @@ class ModelHost:
         """
         self.used_at = time.monotonic()
         self._unloads_next = False
-        anew = self._is_current(entry) and (bool(self.state.left_out) or not self._has_its_settings())
-        is_gone = self.state.phase in (EnginePhase.FAILED, EnginePhase.EMPTY)
+        phase = self.state.phase
+        leaves_out = phase is EnginePhase.READY and bool(self.state.left_out)
+        anew = self._is_current(entry) and (leaves_out or not self._has_its_settings())
+        is_gone = phase in (EnginePhase.FAILED, EnginePhase.EMPTY)
         if self._is_current(entry) and is_gone and not self._is_kept_out:
-            self.load(entry)
+            # What may have killed the engine stays left out until it has come up.
+            self.load(entry, again=phase is EnginePhase.FAILED)
         elif not self._is_current(entry) or anew or self._line or self._is_kept_out:
             turn = asyncio.get_running_loop().create_future()
             # Its only error is that the server is leaving, and nobody waits to hear that.

@@ -160,7 +160,8 @@ class ModelPool:
         return any(one is not None and one.path == entry.path for one in failed) and not entry.path.exists()
 
     def _named(self, name: str) -> ModelEntry | None:
-        here = (host.entry for host in self.hosts if host.entry is not None and host.name == name)
+        named = (host.entry for host in self.hosts if host.entry is not None and host.name == name)
+        here = (entry for entry in named if not self._is_lost(entry))  # it may be in another folder now
         return next(here, None) or self._catalog.find(name, takes_paths=False)
 
     def of(self, entry: ModelEntry) -> ModelHost | None:
@@ -200,7 +201,7 @@ class ModelPool:
             try:
                 await stack.enter_async_context(host.lease(entry))
             except EngineUnavailable:
-                if entry.path.exists():
+                if await asyncio.to_thread(entry.path.exists):
                     raise
                 # To try again would not help: another one must be named.
                 raise ModelNotFound(entry.name, await asyncio.to_thread(self.names)) from None

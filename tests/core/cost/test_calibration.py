@@ -118,7 +118,7 @@ def test_cuda_records_all_widths_that_are_kept_and_the_usual_ones_last(
         engine.context.is_asynchronous = is_on_gpu
         widest = min(32, engine.context.n_outputs)
         widths.clear()
-        record_graphs(engine.context, 512)
+        record_graphs(engine.context, 512, engine.cost)
     if not (is_on_gpu and has_cuda):
         assert not widths
         return

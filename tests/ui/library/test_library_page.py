@@ -139,6 +139,9 @@ def test_a_download_that_the_hub_has_no_more_leads_to_others(page: LibraryPage) 
     assert use.text() == "Find another"
     use.click()
     assert (page.tabs[FIND].isChecked(), page.finder.field.text()) == (True, "fox-GGUF")
+    private = Trouble("There is none, or it is private: log in first.", TroubleKind.MISSING, (Remedy.SEARCH,))
+    page.downloads.show_downloads((Download(1, "acme/fox-GGUF", "Q8_0", failed, private),))
+    assert use.text() == "Try again"
 
 
 def test_a_click_that_was_meant_for_pause_uses_no_model(
