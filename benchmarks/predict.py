@@ -2,7 +2,8 @@
 
 The family is deep Ember: Ember with silent layers after its own, dense and with experts (two of four for each token),
 in Q4_0, Q8_0 and F16. Each model is made, loaded in Slipstream's engine, timed with greedy requests without drafts (the
-better of two), and removed; the order is shuffled, because a machine's speed drifts by the minute.
+better of two), and removed; the order is shuffled, because a machine's speed drifts by the minute. For the same reason
+each is timed a second time after all others: no prediction can be nearer than the machine is to itself.
 
 What a prediction may know:
 
@@ -10,7 +11,8 @@ What a prediction may know:
 - ``cold``: also the probe of its kernels;
 - ``learnt``: also runs of the other models of the family. The model itself is left out, and with it all models with as
   many layers, whatever their type and kind;
-- ``few``: as ``learnt``, but only from runs of the six smallest models.
+- ``few``: as ``learnt``, but only from runs of the six smallest models;
+- ``again``: the control: the second timing itself.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from tools.model_factory.gguf_factory import Recipe, make
 SIZES = (8, 10, 13, 17, 22, 29, 38, 50, 66, 86)
 TYPES = ("Q4_0", "Q8_0", "F16")
 KINDS = ("dense", "moe")
-KNOWLEDGE = ("bandwidth", "cold", "few", "learnt")
+KNOWLEDGE = ("bandwidth", "cold", "few", "again", "learnt")
 _EXPERTS, _CHOSEN = 4, 2
 _EMPTY, _FULL = 8, 600
 _N_CTX = 1024
@@ -186,10 +188,13 @@ def predictors(
 
 
 def rows_of(
-    samples: Sequence[PredictSample], machines: dict[str, Callable[[PredictSample], Machine | None]]
+    samples: Sequence[PredictSample],
+    machines: dict[str, Callable[[PredictSample], Machine | None]],
+    again: Iterable[PredictSample],
 ) -> list[ReportRow]:
-    """Return a row for each measured run with what was predicted for it."""
+    """Return a row for each measured run with what was predicted for it, and what it took ``again``."""
     rows = []
+    second = {(sample.member, sample.context): sample.seconds for sample in again}
     for sample in samples:
         member = sample.member
         row: ReportRow = {
@@ -205,6 +210,7 @@ def rows_of(
             machine = machine_for(sample)
             seconds = machine.efficiency.seconds(sample.observation.amounts) if machine is not None else None
             row[knowledge] = round(1 / seconds, 2) if seconds else None
+        row["again"] = round(1 / second[member, sample.context], 2)
         rows.append(row)
     return rows
 
@@ -246,9 +252,9 @@ def measure(options: argparse.Namespace) -> BenchReport:
         raise SystemExit(f"This machine could not be probed: {PROGRAM} doctor says what is wrong with llama.cpp.")
     members = [Member(kind, type_, n) for kind in KINDS for type_ in TYPES for n in options.layers]
     random.Random(options.seed).shuffle(members)
-    samples = measure_family(members, probe, options.seconds, n_threads)
+    samples, again = (measure_family(members, probe, options.seconds, n_threads) for _ in range(2))
     samples.sort(key=lambda s: (s.member.kind, s.member.type, s.member.n_layers, s.context))
-    rows = rows_of(samples, predictors(rate, probe, samples))
+    rows = rows_of(samples, predictors(rate, probe, samples), again)
     settings = {
         "threads": n_threads,
         "layers": list(options.layers),

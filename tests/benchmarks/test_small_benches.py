@@ -286,7 +286,9 @@ def test_the_report_has_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     options = argparse.Namespace(layers=(1, 2), seconds=0.02, threads=1, seed=1, plot=picture)
     report = predict.measure(options).as_dict()
     assert len(report["rows"]) == 2 * 2 * 2
-    assert {"median_error", "p90_error", "median_error_cold", "median_error_Q8_0"} <= report["summary"].keys()
+    assert {"median_error", "p90_error", "median_error_cold", "median_error_again", "median_error_Q8_0"} <= report[
+        "summary"
+    ].keys()
     assert all(row["learnt"] > 0 and row["measured"] > 0 for row in report["rows"])
     assert picture.stat().st_size > 1_000
 
