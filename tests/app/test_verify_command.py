@@ -81,16 +81,20 @@ def test_the_json_has_what_is_promised(verify: Typed, prompts: Path) -> None:
     assert summary["identical_greedy"] == sum(same) / len(same)
     speeds = [row["speedup"] for row in report["rows"] if row["speedup"] is not None]
     assert summary["speedup_min"] == min(speeds)
+    assert summary["control_min"] is None, "each was decoded plainly once"
     assert f"{summary['accepted']} of {summary['drafted']} drafted tokens" in summary["verdict"]
 
 
-def test_a_table_and_a_verdict(verify: Typed, prompts: Path) -> None:
+def test_a_table_and_a_verdict(verify: Typed, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "TIMED_SECONDS", 60.0)
+    monkeypatch.setattr(verification, "MOST_TURNS", 2)
     code, out, err = verify("--prompts", str(prompts), "--max-tokens", "40", "--depth", "3")
     assert (code, err) == (ExitCode.OK, "")
     assert re.search(r"1 Repeat this: .*greedy", out)
     assert re.search(r"2 def add.*seed 1", out)
     assert out.splitlines()[-1].startswith("Drafting changed nothing")
     assert "drafted tokens were accepted" in out
+    assert re.search(r"lowest \d\.\d\d \(plain decoding beside itself: \d\.\d\d\), each prompt", out)
 
 
 def test_a_deep_model_with_lookups_alone_or_with_the_partner_it_is_loaded_with(verify: Typed, prompts: Path) -> None:

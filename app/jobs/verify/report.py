@@ -133,6 +133,7 @@ class VerifyReport:
             "plain_tokens_per_s": round(one.plain.rate, 2),
             "drafted_tokens_per_s": round(one.drafted.rate, 2),
             "speedup": rounded(one.speedup, 4),
+            "control": rounded(one.control, 4),
             "drafted": one.drafted.n_drafted,
             "accepted": one.drafted.n_accepted,
         }
@@ -149,6 +150,7 @@ class VerifyReport:
             "largest_gap": rounded(found.largest_gap, 4),
             "speedup_median": rounded(found.median_speedup, 4),
             "speedup_min": rounded(min(found.speedups, default=None), 4),
+            "control_min": rounded(min(found.controls, default=None), 4),
             "drafted": found.n_drafted,
             "accepted": found.n_accepted,
             "repeated_prompts": found.n_repeated,
@@ -234,9 +236,12 @@ def _what_it_gained(found: Verification) -> str:
     drafts = f"{found.n_accepted} of {found.n_drafted} drafted tokens were accepted."
     if found.median_speedup is None:
         return f"{drafts} The replies are too short to say what that gains."
+    lowest = f"{min(found.speedups):.2f}"
+    if found.controls:
+        lowest = f"{lowest} (plain decoding beside itself: {min(found.controls):.2f})"
     return (
-        f"{drafts} Median speed {found.median_speedup:.2f} of plain decoding, lowest {min(found.speedups):.2f}, "
-        "each prompt seen for the first time."
+        f"{drafts} Median speed {found.median_speedup:.2f} of plain decoding, lowest {lowest}, each prompt seen for "
+        "the first time."
     )
 
 

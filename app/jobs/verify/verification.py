@@ -30,7 +30,7 @@ TEMPERATURE = 0.8  # the usual one, as in SamplingParams
 FEWEST_TIMED = 8
 # A reply that takes fewer seconds is decoded again, so many times at most: a machine may be slow for a moment, and of
 # 15 turns of 35 ms plain decoding comes to 0.95 to 1.12 of itself.
-TIMED_SECONDS, _MOST_TURNS = 1.5, 40
+TIMED_SECONDS, MOST_TURNS = 1.5, 40
 # Drafting must not cost time: a median below this is more than noise, over so many replies that were timed.
 LEAST_SPEEDUP, _FEWEST_JUDGED = 0.97, 8
 _WARM_UP_TOKENS = 16
@@ -121,7 +121,8 @@ class Comparison:
     """One prompt decoded plainly and with drafts. ``prompt`` is its place in the list, from 0.
 
     ``speedup`` is drafted over plain decoding speed: the median over turns, each of which decodes both ways next to
-    each other. None where a reply is too short to time.
+    each other. None where a reply is too short to time. ``control`` is plain decoding over itself, from one turn to the
+    next: what is no further from 1 is noise. None where there was one turn.
     """
 
     prompt: int
@@ -130,6 +131,7 @@ class Comparison:
     drafted: DecodedReply
     difference: Difference | None
     speedup: float | None
+    control: float | None = None
 
     @property
     def is_identical(self) -> bool:
@@ -168,6 +170,11 @@ class Verification:
     def speedups(self) -> tuple[float, ...]:
         """Drafted over plain speed of every reply that was long enough."""
         return tuple(one.speedup for one in self.comparisons if one.speedup is not None)
+
+    @property
+    def controls(self) -> tuple[float, ...]:
+        """Plain speed over itself of every reply that was decoded several times."""
+        return tuple(one.control for one in self.comparisons if one.control is not None)
 
     @property
     def median_speedup(self) -> float | None:
@@ -273,7 +280,7 @@ class Verifier:
     def _compare(self, place: int, prompt: TokenIds, mode: Mode, n_tokens: int, is_plain_first: bool) -> Comparison:
         ways = (False, True) if is_plain_first else (True, False)
         turns: dict[bool, list[DecodedReply]] = {False: [], True: []}
-        for _ in range(_MOST_TURNS):
+        for _ in range(MOST_TURNS):
             for speculates in ways:
                 turns[speculates].append(self._reply(prompt, mode, n_tokens, speculates))
             is_short = min(len(replies[-1].tokens) for replies in turns.values()) < FEWEST_TIMED
@@ -284,7 +291,9 @@ class Verifier:
             replace(replies[0], rate=statistics.median([reply.rate for reply in replies])) for replies in turns.values()
         )
         difference = self._judge.compare(prompt, mode, plain, drafted, self.engine.vocab.text)
-        return Comparison(place, mode, plain, drafted, difference, paired_speedup(turns[False], turns[True]))
+        speedup = paired_speedup(turns[False], turns[True])
+        control = paired_speedup(turns[False][:-1], turns[False][1:])
+        return Comparison(place, mode, plain, drafted, difference, speedup, control)
 
     def _warm_up(self, prompt: TokenIds) -> None:
         """Let both ways touch their memory once: the first run of all would pay for that."""
@@ -315,9 +324,12 @@ class Verifier:
 
 
 def paired_speedup(plain: Sequence[DecodedReply], drafted: Sequence[DecodedReply]) -> float | None:
-    """Return the median of drafted over plain speed, turn by turn; None where a reply is too short to time."""
+    """Return the median of drafted over plain speed, turn by turn.
+
+    None where a reply is too short to time, or there are none.
+    """
     replies = (*plain, *drafted)
-    if min(len(reply.tokens) for reply in replies) < FEWEST_TIMED or min(reply.rate for reply in replies) <= 0:
+    if not replies or any(len(reply.tokens) < FEWEST_TIMED or reply.rate <= 0 for reply in replies):
         return None
     return statistics.median([two.rate / one.rate for one, two in zip(plain, drafted, strict=True)])
 

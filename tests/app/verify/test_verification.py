@@ -94,8 +94,18 @@ def test_drafting_that_costs_time_is_called_slower_where_enough_was_timed(
 
 def test_replies_that_are_too_short_to_be_timed_are_decoded_once(engine: Engine) -> None:
     before = engine.n_steps
-    Verifier(engine, 60.0).run([engine.tokenize(Request("x", FOX))], [GREEDY], 7, lambda share: None)
+    found = Verifier(engine, 60.0).run([engine.tokenize(Request("x", FOX))], [GREEDY], 7, lambda share: None)
     assert engine.n_steps - before < 60
+    assert (found.speedups, found.controls) == ((), ())
+
+
+def test_plain_decoding_is_compared_with_itself_from_turn_to_turn(engine: Engine) -> None:
+    prompt = engine.tokenize(Request("x", FOX))
+    once, often = (Verifier(engine, seconds).run([prompt], [GREEDY], 12, lambda _: None) for seconds in (0.0, 0.1))
+    assert len(once.speedups) == 1
+    assert once.controls == (), "there was one turn"
+    assert len(often.controls) == 1
+    assert 0.2 < often.controls[0] < 5.0
 
 
 def judge(logits: dict[int, float], seen: list[list[int]] | None = None) -> ReplyComparer:
