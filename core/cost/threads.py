@@ -342,7 +342,7 @@ class ThreadControl:
         self.clock = clock
         self._busy_cores = busy_cores or OtherPrograms().busy_cores
         self._n_cores = n_cores or core_count()
-        self._spare_cores = self._n_cores - max(choice.decode, choice.few, choice.many)
+        self._spare_cores = (n_cores or core_count(within_quota=False)) - max(choice.decode, choice.few, choice.many)
         self._was_shared = False
         self._look_at = float("-inf")
         self._counts = [choice.decode, choice.few, choice.many]
@@ -431,7 +431,7 @@ class BatchThreads:
         """``n_threads`` are best on an idle machine; the rest as for ``ThreadControl``."""
         self._n_threads = self._n_left = self._n_shared = n_threads
         self._clock, self._busy_cores = clock, busy_cores or OtherPrograms().busy_cores
-        self._n_cores = n_cores or core_count()
+        self._n_cores, self._n_open = n_cores or core_count(), n_cores or core_count(within_quota=False)
         self._look_at = clock() + _LOOK_SECONDS
 
     @property
@@ -439,7 +439,7 @@ class BatchThreads:
         """The threads of the next batch."""
         if (now := self._clock()) >= self._look_at:
             self._look_at = now + _LOOK_SECONDS
-            self._n_left = max(1, round(self._n_cores - self._busy_cores()))
+            self._n_left = max(1, round(self._n_open - self._busy_cores()))
         return min(self._n_threads, self._n_left, self._n_shared)
 
     def share(self, n_engines: int) -> None:
