@@ -458,3 +458,9 @@ def test_the_other_way_is_what_a_stored_text_says_next() -> None:
     other = tree.match(ids(1, 2, 9)).continuation(4)
     assert other is not None
     assert other.tolist() == [8]
+    # A prefix that would end within an image is cut back, here to the first of two edges.
+    match = tree.match(ids(1, 2, 8))
+    match.size = 1
+    other = match.continuation(4)
+    assert other is not None
+    assert other.tolist() == [2]
