@@ -114,6 +114,13 @@ def free_memory() -> int:
     return max(0, min(limits))
 
 
+def total_memory() -> int:
+    """Bytes of this machine's memory, or those that a process's control group may take if that is less."""
+    folders = cgroup_folders(CGROUP_MEMBERSHIP, CGROUP_MOUNT, "memory")
+    limits = [limit for folder in folders for limit in _limits_in(folder)]
+    return min([psutil.virtual_memory().total, *limits])
+
+
 def cgroup_free(membership: Path, mount: Path) -> list[int]:
     """Bytes left below each memory limit of this process; empty without limits.
 
@@ -153,12 +160,18 @@ def _compute_bytes(facts: ModelFacts, n_kv: int, n_rows: int, n_outputs: int, fl
     return max(layer + mask + scores, logits + 2 * n_rows * facts.n_embd * _F32) + facts.n_vocab * n_outputs * _F32
 
 
+# The files of a limit and of the use, and how names in the statistics begin, by the version of control groups.
+_FILES = (("memory.max", "memory.current", ""), ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"))
+
+
+def _limits_in(folder: Path) -> list[int]:
+    """The limit of one group, if it has one."""
+    return [limit for name, _, _ in _FILES if (limit := _number(folder / name)) is not None]
+
+
 def _left_in(folder: Path) -> int | None:
     """Bytes left in one group: its limit less its use, where cached files count as free."""
-    for limit_name, use_name, prefix in (
-        ("memory.max", "memory.current", ""),
-        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
-    ):
+    for limit_name, use_name, prefix in _FILES:
         limit, use = _number(folder / limit_name), _number(folder / use_name)
         if limit is not None and use is not None:
             cached = _statistics(folder / "memory.stat", (f"{prefix}inactive_file", f"{prefix}active_file"))

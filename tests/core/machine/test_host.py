@@ -10,6 +10,8 @@ import pytest
 
 from core.machine import host
 from core.machine.host import OtherPrograms, core_count, cpu_quota, others_are_busy
+from core.machine.known_machine import known_machine
+from models.estimate.fit import memory
 
 
 def groups(folder: Path, membership: str, **files: str) -> tuple[Path, Path]:
@@ -61,3 +63,10 @@ def test_a_container_gets_as_many_threads_as_its_limit(monkeypatch: pytest.Monke
         assert core_count(within_quota=False) == 32
     # Others compute on the cores that it may not use, which disturbs nothing.
     assert not others_are_busy(OtherPrograms(iter([0.0, 1.0]).__next__, iter([0.0, 4.0]).__next__))
+
+
+def test_a_container_has_no_more_memory_than_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    membership, mount = groups(tmp_path, "0::/", memory__max=f"{1 << 30}")
+    monkeypatch.setattr(memory, "CGROUP_MEMBERSHIP", membership)
+    monkeypatch.setattr(memory, "CGROUP_MOUNT", mount)
+    assert known_machine((), 1 << 20).devices[0].total == 1 << 30
