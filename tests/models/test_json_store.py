@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import subprocess
@@ -136,7 +135,7 @@ def test_a_disk_that_knows_no_locks_keeps_things_and_takes_downloads(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(pytest.importorskip("fcntl"), "flock", refuse)
     one = store(tmp_path)
     one.update(lambda entries: entries.update({"a": 1}))
     one.update(lambda entries: entries.update({"b": 2}))
