@@ -85,7 +85,7 @@ def check_workers(workers: Sequence[tuple[str, str]]) -> tuple[tuple[Device, ...
 def check_system() -> SystemFacts:
     """Look at machine and programs."""
     from core.machine.host import nvidia_gpus, this_machine
-    from models.estimate.fit.memory import free_memory
+    from models.estimate.fit.memory import free_memory, total_memory
 
     machine = this_machine()
     return SystemFacts(
@@ -96,7 +96,7 @@ def check_system() -> SystemFacts:
         cpu=machine.cpu,
         n_cores=machine.n_cores,
         n_threads=machine.n_threads,
-        ram_total=machine.ram,
+        ram_total=total_memory(),
         ram_free=free_memory(),
         display=_display(),
         nvidia_gpu=next(iter(nvidia_gpus()), None),

@@ -341,8 +341,10 @@ class ThreadControl:
         self._cost = cost
         self.clock = clock
         self._busy_cores = busy_cores or OtherPrograms().busy_cores
-        self._n_cores = n_cores or core_count()
-        self._spare_cores = self._n_cores - max(choice.decode, choice.few, choice.many)
+        most = max(choice.decode, choice.few, choice.many)
+        # A user may have set more threads than there are cores: alone, an engine has them all.
+        self._n_cores = max(n_cores or core_count(), most)
+        self._spare_cores = (n_cores or core_count(within_quota=False)) - most
         self._was_shared = False
         self._look_at = float("-inf")
         self._counts = [choice.decode, choice.few, choice.many]
@@ -431,7 +433,8 @@ class BatchThreads:
         """``n_threads`` are best on an idle machine; the rest as for ``ThreadControl``."""
         self._n_threads = self._n_left = self._n_shared = n_threads
         self._clock, self._busy_cores = clock, busy_cores or OtherPrograms().busy_cores
-        self._n_cores = n_cores or core_count()
+        self._n_cores = max(n_cores or core_count(), n_threads)
+        self._n_open = n_cores or core_count(within_quota=False)
         self._look_at = clock() + _LOOK_SECONDS
 
     @property
@@ -439,7 +442,7 @@ class BatchThreads:
         """The threads of the next batch."""
         if (now := self._clock()) >= self._look_at:
             self._look_at = now + _LOOK_SECONDS
-            self._n_left = max(1, round(self._n_cores - self._busy_cores()))
+            self._n_left = max(1, round(self._n_open - self._busy_cores()))
         return min(self._n_threads, self._n_left, self._n_shared)
 
     def share(self, n_engines: int) -> None:

@@ -73,7 +73,8 @@ class PrefixMatch:
         """Return up to ``n_most`` tokens that follow the common prefix in a stored text; None if none does."""
         if not self.path:
             return None
-        last = self.path[-1]
+        # Where the prefix would end within an image, it was cut back, perhaps to an earlier node.
+        last = next((node for node in self.path if self.size < node.end), self.path[-1])
         if self.size < last.end:
             return last.tokens[self.size - last.start :][:n_most]
         if last.n_ends or not last.children:

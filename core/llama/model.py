@@ -43,12 +43,12 @@ class Model:
     """Weights on their devices (``c``: ``llama_model``), and what its file says. Close every context before the model.
 
     ``description`` is as "llama ?B Q8_0". ``n_bytes`` are those of all tensors, ``n_params`` is the number of weights,
-    ``n_ctx_train`` the context length that it was trained for, in tokens. ``n_embd_out`` are the values of a vector
-    that it gives for a token, ``n_scores`` those that its head for ranking gives for a text. ``is_recurrent``: some or
-    all layers keep a state that cannot be cut at a position. ``is_offloaded``: layers may be on GPUs, which compute
-    while llama.cpp goes on. ``can_generate``: it has nothing but a decoder, which predicts text. ``chat_template`` is
-    the jinja source in the file; ``rerank_template`` is the text that puts a query and a document together for ranking.
-    Both may be None.
+    ``n_ctx_train`` the context length that it was trained for, in tokens. In some layers a token sees at most the last
+    ``window`` tokens (0: all of them). ``n_embd_out`` are the values of a vector that it gives for a token,
+    ``n_scores`` those that its head for ranking gives for a text. ``is_recurrent``: some or all layers keep a state
+    that cannot be cut at a position. ``is_offloaded``: layers may be on GPUs, which compute while llama.cpp goes on.
+    ``can_generate``: it has nothing but a decoder, which predicts text. ``chat_template`` is the jinja source in the
+    file; ``rerank_template`` is the text that puts a query and a document together for ranking. Both may be None.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class Model:
         self.description = buffer.value.decode("utf-8", "replace")
         self.n_bytes, self.n_params = int(L.llama_model_size(model)), int(L.llama_model_n_params(model))
         self.n_ctx_train, self.n_layers = int(L.llama_model_n_ctx_train(model)), int(L.llama_model_n_layer(model))
+        self.window = int(L.llama_model_n_swa(model))
         self.n_embd_out, self.n_scores = int(L.llama_model_n_embd_out(model)), int(L.llama_model_n_cls_out(model))
         self.is_recurrent = bool(L.llama_model_is_recurrent(model) or L.llama_model_is_hybrid(model))
         is_other = L.llama_model_has_encoder(model) or L.llama_model_is_diffusion(model)

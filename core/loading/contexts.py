@@ -192,14 +192,17 @@ def make_slots(
     """Return the slots of a target's context, with the cache behind them."""
     facts, options, cost, clock = target.facts, target.options, own.cost, own.clock
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
+    window = target.model.window
     # Not (window, window): under that, earlier versions kept texts that were computed with less than was in sight.
-    windows = (facts.window, target.cuts_windows) if facts.window else (0, 0)
-    key = _key(options, windows, target.n_gpu_layers)
+    seen: tuple[int, ...] = (window, target.cuts_windows) if window else (0, 0)
+    if facts.n_ctx_short:  # keys are turned by other angles in a longer context
+        seen = (*seen, own.context.n_cells > facts.n_ctx_short)
+    key = _key(options, seen, target.n_gpu_layers)
     per_token = max(facts.kv_bytes_per_token(options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _SEGMENT_BYTES // per_token))
     # llama.cpp saves only the tokens that a sequence's last token attends to. In layers with a window, a longer segment
     # would come back without its beginning, and could not be cut.
-    size = min(size, facts.window or size)
+    size = min(size, window or size)
     n_wide = min(options.n_ubatch, own.context.n_batch)
     disk = _disk(options, key, cache_folder)
     return SlotTable(
@@ -211,12 +214,15 @@ def make_slots(
     )
 
 
-def _key(options: EngineOptions, windows: tuple[int, int], n_gpu_layers: int) -> bytes | None:
-    """Return the key of files with texts of this model; None if there may be none."""
+def _key(options: EngineOptions, seen: tuple[int, ...], n_gpu_layers: int) -> bytes | None:
+    """Return the key of files with texts of this model; None if there may be none.
+
+    ``seen`` is what the context decides of how tokens see each other.
+    """
     if options.lora:  # of which the key knows nothing
         return None
     placing = (n_gpu_layers, options.n_cpu_moe, options.devices)
-    conditions = (options.cache_type, options.flash_attention, *placing, windows, llama_version())
+    conditions = (options.cache_type, options.flash_attention, *placing, seen, llama_version())
     try:
         return model_key(parts(Path(options.model_path)), *conditions)
     except OSError as error:

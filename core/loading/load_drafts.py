@@ -244,7 +244,7 @@ def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
     control = thread_control(context, cost, threads, loaded.n_gpu_layers)
     own = MeasuredContext(context, cost, loaded.n_slots, draft.reads, control)
     intake = InputProcessor(draft.model, draft.model.vocab, min(facts.n_ctx, n_cells))
-    memory = choose_memory(context, cost, is_recurrent=draft.model.is_recurrent, window=draft.reads.window)
+    memory = choose_memory(context, cost, is_recurrent=draft.model.is_recurrent, window=draft.model.window)
     slots = SlotTable(memory, loaded.n_slots)
     engine = Engine(own, intake, slots, Meter(cost, draft.reads))
     engine.owns_model = False

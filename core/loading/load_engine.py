@@ -205,7 +205,7 @@ def _build(
             context,
             own.cost,
             is_recurrent=model.is_recurrent,
-            window=facts.window,
+            window=model.window,
             cuts_windows=target.cuts_windows,
             clock=clock,
         )

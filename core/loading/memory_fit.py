@@ -189,7 +189,8 @@ def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = N
     pool = int(free_memory() * USABLE_SHARE) if free is None else free
     n_ctx = options.n_ctx or min(usual_ctx(facts), options.n_cells or usual_ctx(facts))
     per_token = facts.kv_bytes_per_further_token(options.cache_type)
-    n_cells = options.n_cells or pool_cells(n_ctx, options.n_slots, per_token, pool - facts.weight_bytes)
+    room = pool - facts.weight_bytes
+    n_cells = options.n_cells or pool_cells(n_ctx, options.n_slots, per_token, room, facts.n_ctx_short)
     return ContextSize(n_ctx, -(-n_cells // CELL_PADDING) * CELL_PADDING)
 
 
@@ -213,7 +214,7 @@ def _size(
     keeping = [need for need in plan.needs if need.kv_cache]
     room = sum(int(need.free * USABLE_SHARE) - need.weights for need in keeping)
     per_token = facts.kv_bytes_per_further_token(setting.kv_type)
-    n_cells = pool_cells(setting.n_ctx, options.n_slots, per_token, room)
+    n_cells = pool_cells(setting.n_ctx, options.n_slots, per_token, room, facts.n_ctx_short)
 
     def has_room(n_more: int) -> bool:
         larger = replace(setting, n_ctx=setting.n_ctx + n_more * CELL_PADDING)

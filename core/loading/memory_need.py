@@ -95,13 +95,15 @@ class ContextSize:
     n_cells: int
 
 
-def pool_cells(n_ctx: int, n_slots: int, kv_bytes_per_token: int, free_bytes: int) -> int:
+def pool_cells(n_ctx: int, n_slots: int, kv_bytes_per_token: int, free_bytes: int, n_ctx_short: int = 0) -> int:
     """Return the cells for ``n_slots`` requests of ``n_ctx`` tokens; ``free_bytes`` is what the weights leave.
 
-    Enough for every slot, but at most a quarter of ``free_bytes``; always enough for one request.
+    Enough for every slot, but at most a quarter of ``free_bytes``; always enough for one request. For llama.cpp all
+    cells are one context, so where one request's is short, all of them stay within ``n_ctx_short``.
     """
     affordable = int(max(free_bytes, 0) * _SHARE) // max(kv_bytes_per_token, 1)
-    return max(n_ctx, min(n_ctx * n_slots, affordable))
+    wanted = n_ctx * n_slots if n_ctx > n_ctx_short else min(n_ctx * n_slots, n_ctx_short)
+    return max(n_ctx, min(wanted, affordable))
 
 
 # Logits of more rows than this would take memory for drafts that hardly ever pay.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import platform
 import re
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+from models.estimate.fit.memory import CGROUP_MEMBERSHIP, CGROUP_MOUNT, cgroup_folders
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -43,10 +46,34 @@ def this_machine() -> Host:
     return Host(cpu_name(), core_count(), _usable_threads(), psutil.virtual_memory().total)
 
 
-def core_count() -> int:
-    """Return the number of physical cores that this process may use."""
-    n_threads = _usable_threads()
+def core_count(*, within_quota: bool = True) -> int:
+    """Return the number of physical cores that this process may use.
+
+    ``within_quota`` False does not count the time that its control group may take of them: so many are open to it, and
+    other programs may compute on those that it leaves.
+    """
+    n_threads = _usable_threads(within_quota=within_quota)
     return min(psutil.cpu_count(logical=False) or n_threads, n_threads)
+
+
+def cpu_quota(membership: Path = CGROUP_MEMBERSHIP, mount: Path = CGROUP_MOUNT) -> float | None:
+    """Return how many cores' time this process may take, as in a container with a limit; None if there is no limit.
+
+    With more threads than that, Linux stops all of them for a part of each tenth of a second.
+    """
+    quotas = (_quota_in(folder) for folder in cgroup_folders(membership, mount, "cpu"))
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _quota_in(folder: Path) -> float | None:
+    """Return the limit of one control group; version 2 has it in one file, version 1 in two."""
+    both, each = folder / "cpu.max", (folder / "cpu.cfs_quota_us", folder / "cpu.cfs_period_us")
+    try:
+        files = (both,) if both.exists() else each
+        quota, period = map(int, " ".join(file.read_text(encoding="ascii") for file in files).split())
+    except (OSError, ValueError):
+        return None  # no limit is "max" in version 2
+    return quota / period if quota > 0 and period > 0 else None
 
 
 def cpu_name() -> str:
@@ -93,10 +120,10 @@ def _cache_size(path: Path) -> int:
     return int(number) * scale if number.isdigit() else 0
 
 
-def _usable_threads() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _usable_threads(*, within_quota: bool = True) -> int:
+    n_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota() if within_quota else None
+    return n_threads if quota is None else min(n_threads, math.ceil(quota))
 
 
 def _said(command: list[str]) -> str:
@@ -166,7 +193,7 @@ def others_are_busy(others: OtherPrograms) -> bool:
 
     The system's load average reacts too late: it still includes this program's own start half a minute ago.
     """
-    return others.busy_cores() > _DISTURBING_SHARE * core_count()
+    return others.busy_cores() > _DISTURBING_SHARE * core_count(within_quota=False)
 
 
 def machine() -> dict[str, Any]:

@@ -22,6 +22,7 @@ from core.machine import bandwidth
 from core.machine.host import Host, OtherPrograms, core_count, cpu_name, others_are_busy, this_machine
 from core.process.child_process import run_module
 from core.values.engine_options import Device
+from models.estimate.fit.memory import total_memory
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.estimate.speed.probe import Probe
 from models.estimate.speed.runs import ModelRun, observations, read_runs
@@ -121,7 +122,7 @@ def _devices(
     known = bandwidth.remembered(folder, machine) if folder is not None else None
     probes = probe.devices if probe is not None else {}
     rate = known.bytes_per_second if known is not None else None
-    yield MachineDevice(CPU, DeviceKind.CPU, machine.ram, free, rate, probes.get(CPU))
+    yield MachineDevice(CPU, DeviceKind.CPU, total_memory(), free, rate, probes.get(CPU))
     for device in devices:
         if (lent := device.lent) is not None:
             speed = (lent.bandwidth, lent.probe)

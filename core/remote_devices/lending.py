@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -38,6 +39,8 @@ _MOST_STRANGERS = 16
 # A lender that is stopped, or stays when its client has left, would keep the devices from everybody: it is ended when
 # two looks in a row, so many seconds apart, find it so.
 _LOOK_SECONDS = 5.0
+# Seconds without a new connection after one that could not be taken.
+_PAUSE_SECONDS = 0.1
 # Bytes that a client may send to time the link: eight times what ours send.
 _MOST_MEASURED = 16 << 20
 
@@ -77,7 +80,11 @@ class Lending:
             try:
                 connection, peer = self._listening.accept()
             except OSError:
-                return
+                if self._listening.fileno() < 0:
+                    return
+                # A client that left at once, a network that went down, or too many open files: all of that passes.
+                time.sleep(_PAUSE_SECONDS)
+                continue
             if self._strangers.acquire(blocking=False):
                 threading.Thread(target=self._meet, args=(connection, peer[0]), daemon=True).start()
             else:

@@ -108,8 +108,9 @@ class ModelFacts:
     keeps keys and values, those of prediction heads last; ``state_elements`` counts the recurrent state of one sequence
     (F32). ``n_mtp_layers`` counts the prediction heads whose weights are in the file, and ``mtp_head`` is what the
     first of them reads. ``has_output`` is False for a head that uses the output of its model. ``names_pooling``:
-    the file says how the vectors of all tokens become one. ``problem`` says why the model cannot be used here, or is
-    None.
+    the file says how the vectors of all tokens become one. A context of more than ``n_ctx_short`` tokens has other
+    factors of its rotary positions (LongRoPE, arXiv 2402.13753), also for short texts; 0 if the file has only one kind.
+    ``problem`` says why the model cannot be used here, or is None.
     """
 
     files: tuple[Path, ...]
@@ -144,6 +145,7 @@ class ModelFacts:
     weight_map: WeightMap
     has_output: bool = True
     names_pooling: bool = False
+    n_ctx_short: int = 0
 
     @property
     def mtp_weights(self) -> WeightBytes:
@@ -331,6 +333,7 @@ class _Facts:
             weight_map=weight_map(self.tensors, self.n_layers, is_tied=self._is_tied),
             has_output=self._has_output or self._is_tied,
             names_pooling=(header.integer(f"{self.architecture}.pooling_type") or 0) > 0,
+            n_ctx_short=self._n_ctx_short(),
         )
 
     def short(self, key: str) -> str | None:
@@ -466,6 +469,12 @@ class _Facts:
             if block is not None and tensor.name.split(".")[2].startswith(_RECURRENT):
                 found.add(block)
         return frozenset(found)
+
+    def _n_ctx_short(self) -> int:
+        """The longest context with the factors for short ones (``llama_model::get_rope_factors``); 0 without those."""
+        if not any(tensor.name == "rope_factors_short.weight" for tensor in self.tensors):
+            return 0
+        return self.number("rope.scaling.original_context_length") or self.number("context_length")
 
     def _state_elements(self) -> int:
         """Elements of recurrent state of one sequence, for the state-space families that most hybrids use."""

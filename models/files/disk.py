@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Seconds between two tries to get a lock.
 _LOOK_SECONDS = 0.1
+# What a disk says that knows no locks, as one of the network whose server has no service for them.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 # Bytes: a larger JSON file is not one of ours.
 _MOST_BYTES = 16 << 20
 
@@ -151,7 +154,8 @@ def held_lock(path: Path, seconds: float = 0.0) -> FileLock | None:
 def hold_folder_lock(path: Path, stop: threading.Event, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock at ``path``; while another process holds it, ``waiting`` is called now and then.
 
-    The system frees the lock if its process dies. Raises Stopped when ``stop`` is set meanwhile, and FolderRefused.
+    The system frees the lock if its process dies. On a disk that knows no locks, nobody holds one. Raises Stopped when
+    ``stop`` is set meanwhile, and FolderRefused.
     """
     from filelock import FileLock, Timeout  # slow to import, and most writers need no lock
 
@@ -164,6 +168,8 @@ def hold_folder_lock(path: Path, stop: threading.Event, waiting: Callable[[], No
         except Timeout:
             pass
         except OSError as error:
+            if error.errno in _NO_LOCKS:
+                break
             raise FolderRefused(path.parent, system_reason(error)) from error
         waiting()
         if stop.wait(_LOOK_SECONDS):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from models.files.disk import is_there, write_whole
+from models.files.disk import held_lock, is_there, write_whole
 from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
 
@@ -60,22 +60,19 @@ class JsonStore:
 
     def update(self, change: Callable[[dict[str, Any]], None]) -> None:
         """Let ``change`` alter the entries and write them; raises StoreRefused."""
-        from filelock import FileLock, Timeout  # slow to import, and readers do not need it
-
         with self._lock:
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                with FileLock(f"{self.path}.lock", timeout=_LOCK_SECONDS):
-                    self.problem = None
-                    entries = self._read()
-                    if self.problem is not None and is_there(self.path):
-                        raise StoreRefused(self.problem)
-                    change(entries)
-                    self._write(entries)
-            except Timeout:
+            lock = held_lock(self.path.with_name(f"{self.path.name}.lock"), _LOCK_SECONDS)
+            if lock is None:
                 raise StoreRefused(
                     "Another program has been writing {path} for some time. Try again in a moment.", path=self.path
-                ) from None
+                )
+            try:
+                self.problem = None
+                entries = self._read()
+                if self.problem is not None and is_there(self.path):
+                    raise StoreRefused(self.problem)
+                change(entries)
+                self._write(entries)
             except OSError as error:
                 reason = system_reason(error)
                 raise StoreRefused(
@@ -83,6 +80,8 @@ class JsonStore:
                     path=self.path,
                     reason=reason,
                 ) from error
+            finally:
+                lock.release()
 
     def _read(self) -> dict[str, Any]:
         try:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from models.files.disk import write_whole
+from models.files.disk import hold_folder_lock, write_whole
+from models.files.errors import FolderRefused
 from models.files.json_store import JsonStore, StoreRefused
 from tests.support.disks import failing_disk, small_disk
 
@@ -123,6 +126,26 @@ def test_processes_and_threads_do_not_lose_each_others_changes(tmp_path):
         list(pool.map(lambda i: one.update(lambda entries: entries.update({str(i): i})), range(8)))
     assert [run.wait(60) for run in runs] == [0, 0]
     assert len(one.read()) == 28
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_that_knows_no_locks_keeps_things_and_takes_downloads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(pytest.importorskip("fcntl"), "flock", refuse)
+    one = store(tmp_path)
+    one.update(lambda entries: entries.update({"a": 1}))
+    one.update(lambda entries: entries.update({"b": 2}))
+    assert one.read() == {"a": 1, "b": 2}
+    waits: list[None] = []
+    with hold_folder_lock(tmp_path / "x.lock", threading.Event(), lambda: waits.append(None)):
+        assert waits == []
+    number = errno.EIO
+    with pytest.raises(FolderRefused), hold_folder_lock(tmp_path / "x.lock", threading.Event(), lambda: None):
+        pass
 
 
 @pytest.mark.parametrize("is_durable", [False, True])

@@ -8,7 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from models.estimate.fit.memory import EngineShape, cgroup_free, estimate, free_memory
+from models.estimate.fit import memory
+from models.estimate.fit.memory import EngineShape, cgroup_free, estimate, free_memory, total_memory
 from models.facts.model_facts import read_model
 from tests.support.broken_gguf import giant
 from tests.support.llama_probe import MIB, Question, ask
@@ -121,3 +122,14 @@ class TestControlGroups:
         assert free_memory() == 5_000
         monkeypatch.setattr("models.estimate.fit.memory.cgroup_free", lambda *_: [-1])
         assert free_memory() == 0
+
+    def test_a_machine_has_no_more_memory_than_its_group_may_take(self, tmp_path, monkeypatch):
+        whole = total_memory()
+        put(tmp_path, membership="4:memory:/job\n0::/outer")
+        monkeypatch.setattr(memory, "CGROUP_MEMBERSHIP", tmp_path / "membership")
+        monkeypatch.setattr(memory, "CGROUP_MOUNT", tmp_path / "mount")
+        put(tmp_path / "mount" / "outer", memory__max="max")
+        put(tmp_path / "mount" / "memory" / "job", memory__limit_in_bytes=9223372036854771712)
+        assert total_memory() == whole
+        put(tmp_path / "mount" / "outer", memory__max=1_000_000)
+        assert total_memory() == 1_000_000

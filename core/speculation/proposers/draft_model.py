@@ -36,7 +36,7 @@ class DraftModelProposer(ContextProposer):
         self._batch = Batch(own.context.n_batch)
         # One row less than the width: the decode that drafts has one more.
         self._few = USUAL_WIDTHS[-1] - 1 if own.context.is_asynchronous else _FEW
-        self._memory = choose_memory(own.context, own.cost, is_recurrent=False, window=own.reads.window)
+        self._memory = choose_memory(own.context, own.cost, is_recurrent=False, window=model.window)
 
     def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens of a sequence the draft model has not read, with the last one."""

@@ -15,6 +15,8 @@ CELL_PADDING = 256
 # The share of free memory that a model may take; the rest is left for other uses.
 USABLE_SHARE = 0.95
 _F32, _F16 = 4, 2
+# Where Linux tells the control groups of a process, and their limits.
+CGROUP_MEMBERSHIP, CGROUP_MOUNT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,15 @@ def cells_in_window(facts: ModelFacts, n_cells: int, n_slots: int, n_ubatch: int
 
 def free_memory() -> int:
     """Bytes that a process can still allocate on this machine, within the limit of its control group."""
-    limits = [psutil.virtual_memory().available, *cgroup_free(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))]
+    limits = [psutil.virtual_memory().available, *cgroup_free(CGROUP_MEMBERSHIP, CGROUP_MOUNT)]
     return max(0, min(limits))
+
+
+def total_memory() -> int:
+    """Bytes of this machine's memory, or those that a process's control group may take if that is less."""
+    folders = cgroup_folders(CGROUP_MEMBERSHIP, CGROUP_MOUNT, "memory")
+    limits = [limit for folder in folders for limit in _limits_in(folder)]
+    return min([psutil.virtual_memory().total, *limits])
 
 
 def cgroup_free(membership: Path, mount: Path) -> list[int]:
@@ -117,8 +126,26 @@ def cgroup_free(membership: Path, mount: Path) -> list[int]:
 
     ``membership`` is the process's /proc/<pid>/cgroup, ``mount`` the place where control groups are mounted.
     """
-    left = (_left_in(folder) for folder in _cgroup_folders(membership, mount))
+    left = (_left_in(folder) for folder in cgroup_folders(membership, mount, "memory"))
     return [n_bytes for n_bytes in left if n_bytes is not None]
+
+
+def cgroup_folders(membership: Path, mount: Path, controller: str) -> Iterator[Path]:
+    """Yield the groups of this process and their parents, which limit it too, where ``controller`` may have files.
+
+    ``membership`` and ``mount`` as for ``cgroup_free``. The folders of one version need not exist.
+    """
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers and controller not in controllers.split(","):
+            continue
+        root = mount / controller if controllers else mount
+        folder = root / path.lstrip("/")
+        yield from (group for group in (folder, *folder.parents) if group == root or root in group.parents)
 
 
 def _compute_bytes(facts: ModelFacts, n_kv: int, n_rows: int, n_outputs: int, flash_attention: bool) -> int:
@@ -133,27 +160,18 @@ def _compute_bytes(facts: ModelFacts, n_kv: int, n_rows: int, n_outputs: int, fl
     return max(layer + mask + scores, logits + 2 * n_rows * facts.n_embd * _F32) + facts.n_vocab * n_outputs * _F32
 
 
-def _cgroup_folders(membership: Path, mount: Path) -> Iterator[Path]:
-    """The groups of this process and their parents, which limit it too; version 2 first, then version 1."""
-    try:
-        lines = membership.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        root = mount / "memory" if controllers else mount
-        folder = root / path.lstrip("/")
-        yield from (group for group in (folder, *folder.parents) if group == root or root in group.parents)
+# The files of a limit and of the use, and how names in the statistics begin, by the version of control groups.
+_FILES = (("memory.max", "memory.current", ""), ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"))
+
+
+def _limits_in(folder: Path) -> list[int]:
+    """The limit of one group, if it has one."""
+    return [limit for name, _, _ in _FILES if (limit := _number(folder / name)) is not None]
 
 
 def _left_in(folder: Path) -> int | None:
     """Bytes left in one group: its limit less its use, where cached files count as free."""
-    for limit_name, use_name, prefix in (
-        ("memory.max", "memory.current", ""),
-        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
-    ):
+    for limit_name, use_name, prefix in _FILES:
         limit, use = _number(folder / limit_name), _number(folder / use_name)
         if limit is not None and use is not None:
             cached = _statistics(folder / "memory.stat", (f"{prefix}inactive_file", f"{prefix}active_file"))

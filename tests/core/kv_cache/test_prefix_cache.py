@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,7 +21,16 @@ from tests.support.integrity import check_slots, check_tree
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
 from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, FOX, chat, words
 from tools.model_factory import recurrent_factory
-from tools.model_factory.gguf_factory import cached_file
+from tools.model_factory.gguf_factory import (
+    MetadataEntry,
+    Recipe,
+    Tensor,
+    cached_file,
+    metadata_of,
+    reader_of,
+    tensors_of,
+    write,
+)
 
 MAKERS = (recurrent_factory.mamba, recurrent_factory.lfm2, recurrent_factory.gemma3)
 
@@ -271,6 +281,38 @@ def test_running_states_survive_a_restart(make: Callable[[Path], Path], tmp_path
     assert_same_up_to_a_near_tie(again, tokens)
 
 
+def with_long_rope(path: Path, n_ctx_short: int) -> Path:
+    """Write Ember with other factors of its positions in contexts of more than ``n_ctx_short`` tokens, as Phi has."""
+    scaling = "llama.rope.scaling"
+    entries = [
+        *metadata_of(EMBER),
+        MetadataEntry(f"{scaling}.type", "longrope", gguf.GGUFValueType.STRING),
+        MetadataEntry(f"{scaling}.original_context_length", n_ctx_short, gguf.GGUFValueType.UINT32),
+    ]
+    n_factors = 32  # one for each pair of a head's 64 values
+    factors = {"rope_factors_short.weight": 1.0, "rope_factors_long.weight": 8.0}
+    tensors = [
+        Tensor(name, gguf.GGMLQuantizationType.F32, (n_factors,), lambda one=one: np.full(n_factors, one, np.float32))
+        for name, one in factors.items()
+    ]
+    return write(path, entries, [*tensors, *tensors_of(reader_of(EMBER), Recipe())])
+
+
+def test_a_text_of_a_short_context_does_not_come_back_in_a_long_one_with_other_positions(tmp_path: Path) -> None:
+    path, prompt = with_long_rope(tmp_path / "model.gguf", 256), words(150)
+    options = {"n_slots": 1, "n_ctx": 256, "speculation": "off", "cache_folder": tmp_path, "cache_disk": 1 << 30}
+    n_cached, texts = [], []
+    for n_cells in (256, 256, 512, 512):
+        with open_engine(path, n_cells=n_cells, **options) as engine:
+            settle(engine)
+            text, ended, _ = complete(engine, prompt, max_tokens=8)
+            settle(engine)
+            n_cached.append(ended.receipt.n_cached)
+            texts.append(text)
+    assert n_cached == [0, 149, 0, 149]
+    assert texts[0] == texts[1] != texts[2] == texts[3]
+
+
 @pytest.mark.parametrize("cache_ram", [0, 35_000, None])
 def test_under_memory_pressure_every_request_that_could_ever_fit_completes(cache_ram: int | None) -> None:
     rng = random.Random(7)
@@ -458,3 +500,9 @@ def test_the_other_way_is_what_a_stored_text_says_next() -> None:
     other = tree.match(ids(1, 2, 9)).continuation(4)
     assert other is not None
     assert other.tolist() == [8]
+    # A prefix that would end within an image is cut back, here to the first of two edges.
+    match = tree.match(ids(1, 2, 8))
+    match.size = 1
+    other = match.continuation(4)
+    assert other is not None
+    assert other.tolist() == [2]

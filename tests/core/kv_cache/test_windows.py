@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gguf
+import numpy as np
 import pytest
 
 from core.engine.engine import Engine
@@ -13,9 +16,10 @@ from core.llama.context import Context
 from core.values.messages import FinishReason
 from tests.support.engines import Ledger, open_engine, run, submit
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
-from tests.support.prompts import ENDLESS, words
+from tests.support.prompts import EMBER, ENDLESS, words
 from tests.support.proposers import RandomProposer, use_proposer
 from tools.model_factory import gguf_factory, recurrent_factory
+from tools.model_factory.gguf_factory import MetadataEntry, Recipe, Tensor
 
 WINDOW = 32
 
@@ -148,3 +152,53 @@ def test_a_cancel_leaves_the_others_their_text(path: Path, whole: Engine) -> Non
         run(engine, ledger)
     assert ledger.ended["leaves"].reason is FinishReason.CANCELLED
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "stays"), expected(whole, prompts[0], 20))
+
+
+def granite_swa(path: Path) -> Path:
+    """Write Ember as a model of another kind, to whose windows Slipstream never cuts the cache."""
+    name = "granite_swa"
+    entries = [
+        replace(
+            entry,
+            key=entry.key.replace("llama.", f"{name}.", 1),
+            value=name if entry.key == "general.architecture" else entry.value,
+        )
+        for entry in gguf_factory.metadata_of(EMBER)
+    ]
+    windows = [*[True] * 5, False]
+    entries += [
+        MetadataEntry(f"{name}.attention.sliding_window", WINDOW, gguf.GGUFValueType.UINT32),
+        MetadataEntry(
+            f"{name}.attention.sliding_window_pattern", windows, gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.BOOL
+        ),
+        MetadataEntry(f"{name}.logit_scale", 1.0, gguf.GGUFValueType.FLOAT32),
+    ]
+    n_heads = 6
+    sinks = [
+        Tensor(
+            f"blk.{layer}.attn_sinks.weight",
+            gguf.GGMLQuantizationType.F32,
+            (n_heads,),
+            lambda: np.full(n_heads, -1e4, np.float32),
+        )
+        for layer in range(len(windows))
+    ]
+    tensors = gguf_factory.tensors_of(gguf_factory.reader_of(EMBER), Recipe())
+    return gguf_factory.write(path, entries, [*sinks, *tensors])
+
+
+@pytest.mark.parametrize("cache_ram", [0, 1 << 28])
+def test_windows_that_only_llama_knows_of_are_minded_too(tmp_path: Path, cache_ram: int) -> None:
+    first = words(150)
+    options = {"n_slots": 2, "n_cells": 512, "n_ctx": 512, "speculation": "off", "cache_ram": cache_ram}
+    with open_cut(granite_swa(tmp_path / "granite.gguf"), **options) as engine:
+        for slot, prompt in ((0, words(100, 1)), (1, first), (0, words(140, 2))):
+            submit(engine, "only", prompt, max_tokens=4, sampling=ENDLESS, slot=slot)
+            run(engine)
+        assert 0 < engine.context.first_position(1) < 100
+        prompts = [first[:n_shared] + words(20, 3) for n_shared in (148, 20)]
+        found = [said(engine, prompt) for prompt in prompts]
+        assert [n_cached for _, n_cached in found] == [148, 0]
+        for prompt, (tokens, _) in zip(prompts, found, strict=True):
+            engine.forget_texts()
+            assert_same_up_to_a_near_tie(tokens, said(engine, prompt)[0])

@@ -176,6 +176,13 @@ def test_every_slot_has_a_context_where_a_quarter_of_the_memory_is_enough(
     assert pool_cells(n_ctx, n_slots, 1000, free) == expected
 
 
+@pytest.mark.parametrize(("n_ctx", "n_cells"), [(512, 1024), (1024, 1024), (1280, 5120)])
+def test_requests_with_a_short_context_share_one_that_is_short_too(n_ctx: int, n_cells: int) -> None:
+    facts = replace(DENSE, n_ctx_short=1024, n_ctx_train=8192)
+    found = fitted(facts, machine(host=100 * GB), n_ctx=n_ctx, n_slots=4)
+    assert (found.size.n_ctx, found.size.n_cells) == (n_ctx, n_cells)
+
+
 ROUNDING = 32 << 10  # llama.cpp's log rounds to 0.01 MiB
 FAMILY = {
     "Ember": None,

@@ -87,6 +87,22 @@ def test_what_is_no_worker_is_called_so(says: bytes) -> None:
             look(f"rpc://127.0.0.1:{listening.getsockname()[1]}", TOKEN)
 
 
+def test_a_connection_that_cannot_be_taken_ends_no_worker(worker: TestWorker) -> None:
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.socket() as client:
+        n_free = os.dup(client.fileno())  # the next free descriptor, and so the first that is too many
+        os.close(n_free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (n_free, limits[1]))
+        try:
+            client.connect(("127.0.0.1", worker.port))
+            time.sleep(0.2)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert len(MessageSocket(client).receive()["challenge"]) == 32
+    assert look(worker.address, TOKEN).devices
+
+
 def test_a_worker_that_is_not_there_is_named_with_what_to_look_at() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"rpc://127.0.0.1:{listening.getsockname()[1]}"
