@@ -307,10 +307,10 @@ def _found_row(model: FoundModel) -> ListRow:
     found = model.repository
     line = dotted(
         ACCESS[found.access],
-        found.architecture or "",
         n_parameters(found.n_params, 0),
         model.quantisation,
         downloads_of(found.downloads),
+        found.architecture or "",
         tr("1 like") if found.likes == 1 else tr("{likes} likes", likes=count(found.likes)) if found.likes else "",
         found.licence or "",
     )
