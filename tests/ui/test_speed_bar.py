@@ -120,6 +120,11 @@ class TestBar:
         assert bar.minute.rates[-2:] == [38.4, 0.0]
         assert bar.minute.isVisible()
         assert bar.minute.accessibleDescription() == "Fastest of the last minute: 38 tok/s"
+        short = replace(WORKING, decode_rate=540.0)  # no look has met it while it ran
+        for _ in range(2):
+            bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=Snapshot(), last_reply=short))
+        assert bar.minute.rates[-3:] == [0.0, 540.0, 0.0]
+        assert bar.speed.accessibleDescription() == "540 tok/s"
         now = [0.0]
         line = Sparkline(lambda: now[0])
         for now[0] in (0.0, 30.0, 59.0, 61.0, 125.0):
