@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QBoxLayout,
     QButtonGroup,
+    QComboBox,
     QDialog,
     QFileDialog,
     QFrame,
@@ -39,7 +40,8 @@ from PySide6.QtWidgets import (
 )
 
 from ui.language import tr
-from ui.theme.colours import Dressed
+from ui.theme.colours import Dressed, colours
+from ui.theme.icons import pixmap
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
@@ -370,6 +372,11 @@ def file_dialog(parent: QWidget, title: str, filters: str = "") -> QFileDialog:
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     if dialog.directory() == QDir.current():  # Qt's own choice is the folder of this program
         dialog.setDirectory(QDir.homePath())
+    for box in dialog.findChildren(QComboBox):  # where the desktop has no dialog of its own, Qt's is shown
+        arrow = QLabel()  # the style sheet takes Qt's own away
+        arrow.setPixmap(pixmap("down", colours().muted, 12, dialog.devicePixelRatioF()))
+        arrow.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        fill(QHBoxLayout(box), STRETCH, arrow, margins=(0, 0, Space.S, 0))
     return dialog
 
 
