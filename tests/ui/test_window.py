@@ -24,7 +24,16 @@ from PySide6.QtCore import (
     Qt,
     QTimer,
 )
-from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QInputMethodEvent, QPalette, QTextOption
+from PySide6.QtGui import (
+    QAction,
+    QCursor,
+    QFont,
+    QFontMetrics,
+    QGuiApplication,
+    QInputMethodEvent,
+    QPalette,
+    QTextOption,
+)
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -892,6 +901,16 @@ def test_what_goes_away_leaves_the_keyboard_where_it_was(qtbot, window: MainWind
     window.jobs.ask.setFocus()
     window.jobs.ask.setEnabled(False)
     assert window.focusWidget() is window.jobs
+
+
+def test_a_button_whose_menu_is_closed_does_not_look_as_if_the_mouse_were_on_it(qtbot, window: MainWindow) -> None:
+    QCursor.setPos(window.mapToGlobal(window.rect().center()))
+    picker, more = window.page.picker, window.chats.history.more
+    for button, open_it in ((picker.button, picker.open), (more, more.click)):
+        button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse)  # as the click that opens it leaves it
+        open_it()
+        QApplication.activePopupWidget().close()
+        qtbot.waitUntil(lambda button=button: not button.underMouse())
 
 
 def test_where_its_model_is_gone_another_one_answers(qtbot, window: MainWindow, server: FakeServer) -> None:

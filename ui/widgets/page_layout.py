@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QAccessibleAnnouncementEvent,
     QAction,
     QActionGroup,
+    QCursor,
     QFont,
     QFontMetrics,
     QKeySequence,
@@ -35,6 +36,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QStackedWidget,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -407,10 +409,27 @@ def style_as(widget: QWidget, name: str, value: object) -> None:
         widget.style().polish(widget)
 
 
+def set_menu(button: QPushButton | QToolButton, menu: QMenu) -> None:
+    """Let a button open a menu."""
+    button.setMenu(menu)
+    menu.aboutToHide.connect(lambda: QTimer.singleShot(0, button, lambda: _look_for_mouse(button)))
+
+
+def _look_for_mouse(button: QWidget) -> None:
+    """Qt does not tell a button that the mouse has gone into its menu: it would look as if it were still there."""
+    is_here = button.rect().contains(button.mapFromGlobal(QCursor.pos()))
+    if button.underMouse() is not is_here:
+        button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, is_here)
+        button.update()
+
+
 def open_menu(menu: QMenu, button: QWidget, *, is_above: bool = False) -> None:
     """Open a menu below a button, or above it, where the button begins."""
     size, edge = menu.sizeHint(), button.rect()
     left = edge.right() + 1 - size.width() if menu.isRightToLeft() else edge.left()
+    menu.aboutToHide.connect(
+        lambda: QTimer.singleShot(0, button, lambda: _look_for_mouse(button)), Qt.ConnectionType.SingleShotConnection
+    )
     menu.popup(button.mapToGlobal(QPoint(left, edge.top() - size.height() if is_above else edge.bottom())))
 
 
