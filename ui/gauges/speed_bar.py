@@ -117,7 +117,7 @@ class SpeedBar(Dressed, QFrame):
         """Show which gauge has the keyboard, around it: its words begin at its edge."""
         super().paintEvent(event)
         for gauge in self.gauges:
-            if gauge.hasFocus():
+            if gauge.hasFocus() and gauge.has_ring:
                 painter = QPainter(self)
                 painter.setRenderHint(QPainter.RenderHint.Antialiasing)
                 paint_ring(painter, gauge.geometry().adjusted(-Space.S, -Space.XS, Space.S, Space.XS))

@@ -17,6 +17,7 @@ from PySide6.QtGui import (
     QDropEvent,
     QKeyEvent,
     QKeySequence,
+    QMouseEvent,
     QResizeEvent,
     QShortcut,
 )
@@ -345,7 +346,14 @@ class MainWindow(QMainWindow):
         """Let Tab go through the window as it is read: views of messages are made last first, and later."""
         now = self.focusWidget()
         is_gone = now is not None and not (now.isVisible() and now.isEnabled())
-        return (is_gone and now is not None and leave_keyboard(now)) or move_focus(self, forward)
+        return (is_gone and now is not None and leave_keyboard(now)) or move_focus(self, forward, by_key=not is_gone)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Give the keyboard of a gauge to the page, where a click is for nothing that takes it."""
+        focused = self.focusWidget()
+        if focused is not None and self.speed_bar.isAncestorOf(focused):
+            self._pages.currentWidget().setFocus()
+        super().mousePressEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Let Shift+F10 do what the menu key does, which many keyboards lack."""
