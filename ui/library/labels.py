@@ -6,7 +6,7 @@ from models.download.progress import DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.speeds import MeasuredSpeed
 from models.formatting import figures
-from models.formatting.figures import count, parameters, speed
+from models.formatting.figures import count, expected_speed, parameters, speed
 from models.library.values import (
     Download,
     FolderPlace,
@@ -81,7 +81,7 @@ def fit_and_speed(row: ModelRow) -> str:
 
 def about(rate: float | None) -> str:
     """Return a predicted speed, marked as one; "" where it is not known."""
-    return f"≈ {speed(rate)}" if rate else ""
+    return expected_speed(rate) if rate else ""
 
 
 def suggested_line(row: SuggestedRow) -> str:
