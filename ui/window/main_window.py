@@ -352,7 +352,7 @@ class MainWindow(QMainWindow):
         """Give the keyboard of a gauge to the page, where a click is for nothing that takes it."""
         focused = self.focusWidget()
         if focused is not None and self.speed_bar.isAncestorOf(focused):
-            self._pages.currentWidget().setFocus()
+            self.show_page(self._shown_page)
         super().mousePressEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
