@@ -249,6 +249,7 @@ NAMES = ("New chat", "Show or hide the chats", "Theme: Dark", "A fox and the moo
         ("thdk", ["Theme: Dark"]),
         ("tha", ["Show or hide the chats", "Theme: Dark"]),
         ("the", ["Theme: Dark", "Show or hide the chats", "A fox and the moon"]),
+        ("ha", ["New chat", "Show or hide the chats", "Rechat"]),
         ("hen", []),
         ("strasse", ["Straße nach Köln"]),
         ("n", ["New chat", "Straße nach Köln", "A fox and the moon"]),
