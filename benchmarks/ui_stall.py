@@ -349,13 +349,15 @@ def measure_start() -> ReportRow:
 def measure_speed_page(application: QApplication) -> list[ReportRow]:
     """Measure what a core does for figures that come ten times a second, with their lines in view and without."""
     from core.values.messages import Snapshot
+    from ui.client.api import ServerState
 
     rows: list[ReportRow] = []
     source = Source([], 1.0)
     with tempfile.TemporaryDirectory() as folder:
         window = open_window(application, Path(folder))
         for at in range(-360, 0):
-            window.speeds.add(time.monotonic() + at / 2, Snapshot(is_idle=False, decode_rate=440.0 + at % 7))
+            working = Snapshot(is_idle=False, decode_rate=440.0 + at % 7)
+            window.speeds.add(time.monotonic() + at / 2, ServerState(snapshot=working))
         window.desk.current._api.connect_to(source.url, None)
         window.show_page("speed")
         page = window.speed

@@ -78,6 +78,11 @@ def speed(per_second: float) -> str:
     return f"{rate(per_second)} tok/s"
 
 
+def expected_speed(per_second: float) -> str:
+    """Return predicted tokens per second as "≈ 4.3 tok/s". A third digit would claim more than is known."""
+    return f"≈ {speed(float(f'{per_second:.2g}'))}"
+
+
 def rounded(value: float | None, digits: int) -> float | None:
     """Return a number as JSON has it; None is not known."""
     return None if value is None else round(value, digits)

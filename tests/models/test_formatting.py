@@ -20,6 +20,9 @@ from models.formatting.safe_text import lines, one_line
     [
         (figures.speed(4.26), "4.3 tok/s"),
         (figures.speed(1234.5), "1,234 tok/s"),
+        (figures.expected_speed(1062.3), "≈ 1,100 tok/s"),
+        (figures.expected_speed(7.68), "≈ 7.7 tok/s"),
+        (figures.expected_speed(0.123), "≈ 0.1 tok/s"),
         (figures.count(1_730), "1,730"),
         (figures.milliseconds(38.2), "38 ms"),
         (figures.milliseconds(2140), "2.1 s"),

@@ -22,9 +22,10 @@ from ui.gauges.sparkline import Sparkline
 from ui.gauges.speed_bar import IDLE, LAST_REPLY, NOW, SpeedBar
 from ui.theme.appearance import ThemeChoice
 from ui.theme.colours import use_colours
-from ui.theme.tokens import DARK, Space
+from ui.theme.tokens import DARK, LIGHT, Space
 from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
+from ui.window.tab_order import in_reading_order
 
 WORKING = Snapshot(
     is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84,
@@ -120,6 +121,11 @@ class TestBar:
         assert bar.minute.rates[-2:] == [38.4, 0.0]
         assert bar.minute.isVisible()
         assert bar.minute.accessibleDescription() == "Fastest of the last minute: 38 tok/s"
+        short = replace(WORKING, decode_rate=540.0)  # no look has met it while it ran
+        for _ in range(2):
+            bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=Snapshot(), last_reply=short))
+        assert bar.minute.rates[-3:] == [0.0, 540.0, 0.0]
+        assert bar.speed.accessibleDescription() == "540 tok/s"
         now = [0.0]
         line = Sparkline(lambda: now[0])
         for now[0] in (0.0, 30.0, 59.0, 61.0, 125.0):
@@ -250,6 +256,25 @@ class TestWindow:
         qtbot.keyClick(window.speed_bar.limit, Qt.Key.Key_Return)
         assert window.speed is not None
         assert window.speed.isVisible()
+
+    def test_a_gauge_has_a_ring_where_a_key_led_to_it_and_not_after_a_click(self, qtbot, window: MainWindow) -> None:
+        window.activateWindow()
+        qtbot.waitUntil(window.isActiveWindow)
+        window.show_page("jobs")
+        bar, gauge, jobs = window.speed_bar, window.speed_bar.limit, window.jobs
+        colour = QColor(LIGHT.focus).rgb()
+
+        def has_ring() -> bool:
+            image = bar.grab().toImage()
+            return any(image.pixel(x, image.height() // 2) == colour for x in range(image.width()))
+
+        next(in_reading_order(window)).setFocus()
+        qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Backtab)
+        assert (window.focusWidget(), has_ring()) == (gauge, True)
+        qtbot.mouseClick(window.rail, Qt.MouseButton.LeftButton, pos=QPoint(1, window.rail.height() // 2))
+        assert (window.focusWidget(), has_ring()) == (jobs, False)
+        gauge.setFocus(Qt.FocusReason.OtherFocusReason)  # what had the keyboard is gone
+        assert (gauge.hasFocus(), has_ring()) == (True, False)
 
     def test_figures_of_a_server_that_does_not_answer_any_more_are_not_of_now(
         self, qtbot, window: MainWindow, server: FakeServer, api: Api

@@ -24,7 +24,16 @@ from PySide6.QtCore import (
     Qt,
     QTimer,
 )
-from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QInputMethodEvent, QPalette, QTextOption
+from PySide6.QtGui import (
+    QAction,
+    QCursor,
+    QFont,
+    QFontMetrics,
+    QGuiApplication,
+    QInputMethodEvent,
+    QPalette,
+    QTextOption,
+)
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -894,6 +903,16 @@ def test_what_goes_away_leaves_the_keyboard_where_it_was(qtbot, window: MainWind
     assert window.focusWidget() is window.jobs
 
 
+def test_a_button_whose_menu_is_closed_does_not_look_as_if_the_mouse_were_on_it(qtbot, window: MainWindow) -> None:
+    QCursor.setPos(window.mapToGlobal(window.rect().center()))
+    picker, more = window.page.picker, window.chats.history.more
+    for button, open_it in ((picker.button, picker.open), (more, more.click)):
+        button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse)  # as the click that opens it leaves it
+        open_it()
+        QApplication.activePopupWidget().close()
+        qtbot.waitUntil(lambda button=button: not button.underMouse())
+
+
 def test_where_its_model_is_gone_another_one_answers(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     qtbot.waitUntil(lambda: len(window.watch.models) == 2)
@@ -907,6 +926,31 @@ def test_where_its_model_is_gone_another_one_answers(qtbot, window: MainWindow, 
     ways(window)["ember-draft-q8_0"].trigger()
     reply = ended(qtbot, window)
     assert (reply.status, reply.model, server.requests[-1]["model"]) == (Status.DONE, *["ember-draft-q8_0"] * 2)
+
+
+def test_a_reply_whose_engine_died_leads_to_another_model_while_its_own_is_not_here(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    window.page.choose_model("ember-draft-q8_0")
+    server.error = (503, {"error": {"message": "The engine stopped.", "type": "x", "code": "engine_died"}})
+    ask(qtbot, window, "Hi")
+    button = reply_view(window).problem.button
+    assert button.text() == "Try again"
+    (gone,) = (one for one in server.models if one["id"] == "ember-draft-q8_0")
+    server.models.remove(gone)
+    window.watch.look_at_models()
+    qtbot.waitUntil(lambda: button.text() == "Choose another model")
+    button.click()
+    assert list(ways(window)) == ["ember-q8_0", "Look for it on the Hub…", "Try again"]
+    ways(window)["ember-q8_0"].parent().close()
+    server.models.append(gone)
+    window.watch.look_at_models()
+    qtbot.waitUntil(lambda: button.text() == "Try again")
+    server.error = None
+    button.click()
+    assert ended(qtbot, window).status is Status.DONE
 
 
 def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow, server: FakeServer) -> None:

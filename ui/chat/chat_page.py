@@ -38,6 +38,7 @@ from ui.chat.context_fit import ContextFit, ways_of_files
 from ui.chat.conversation import ChatSession
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.messages.assistant_message import AssistantMessage
+from ui.chat.messages.receipts import CONTEXT_FULL
 from ui.chat.messages.transcript import Transcript
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.model_picker import ModelPicker
@@ -106,6 +107,7 @@ class ChatPage(QWidget):
         self.transcript = Transcript(tools)
         self._unsent = pane.desk.unsent
         self.transcript.kept = self._unsent.texts
+        self.transcript.lacks_model = self._lacks_model
         self.stack = QStackedWidget()
         self.composer = Composer()
         self.fit = ContextFit(api, watch, self.composer, pane.current, self)
@@ -205,6 +207,7 @@ class ChatPage(QWidget):
         self._watch.state_changed.connect(self._on_state)
         self._watch.models_changed.connect(self.picker.set_models)
         self._watch.models_changed.connect(lambda models: self.composer.shelf.show_problem())
+        self._watch.models_changed.connect(lambda models: self.transcript.show_ways())
         if not self._is_beside:  # the first pane tells of the server, the other one does not
             self._watch.load_failed.connect(self._notice.show_load_failed)
             self._watch.load_cancelled.connect(self._notice.show_load_cancelled)
@@ -375,7 +378,7 @@ class ChatPage(QWidget):
         return ways_of_files(files, lambda: again(tuple(one.in_passages() for one in files)), choose_pages)
 
     def _on_ways_wanted(self, message: Message, button: QWidget) -> None:
-        if message.finish_reason == MODEL_GONE:
+        if message.finish_reason != CONTEXT_FULL:
             names = [model.name for model in self._watch.models]
             others = [(on_button(name), partial(self._answer_by, name, message.id)) for name in names]
             name = (message.model or "").rpartition("/")[2]
@@ -392,6 +395,13 @@ class ChatPage(QWidget):
         if isinstance(view, UserMessage):
             ways.append((tr("Shorten the message"), view.begin_edit))
         offer_ways(ways, button, self)
+
+    def _lacks_model(self, message: Message) -> bool:
+        """Whether the model of a reply is known not to be here; those of other servers may be unlisted."""
+        state, models = self._watch.state, self._watch.models
+        name = message.model or state.model or ""
+        is_remote = name.partition("/")[0] in state.remotes
+        return bool(name and models) and not is_remote and all(model.name != name for model in models)
 
     def _answer_by(self, model: str, reply: int) -> None:
         self.choose_model(model)

@@ -21,7 +21,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip, on_button
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import add_choices, open_menu
+from ui.widgets.page_layout import add_choices, open_menu, set_menu
 
 AROUND = 84  # pixels beside the names and the figures of the menu
 WIDEST = 420  # pixels of a name in the menu: what stands behind it is to be seen in a small window too
@@ -58,7 +58,7 @@ class ModelPicker(Dressed, QWidget):
         self.menu = _Menu(self.button)
         self.menu.aboutToShow.connect(self.fill_menu)
         self.menu.aboutToShow.connect(self.opened)
-        self.button.setMenu(self.menu)
+        set_menu(self.button, self.menu)
         self.badge = QLabel(tr("toy"))
         self.badge.setProperty("tone", "badge")
         self.badge.setToolTip(TOY_NOTE)

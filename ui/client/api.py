@@ -71,6 +71,16 @@ class ServerState:
     snapshot: Snapshot | None = field(default=None, compare=False)
     last_reply: Snapshot | None = field(default=None, compare=False)  # what the gauges said of it
 
+    def figures_since(self, before: ServerState) -> Snapshot | None:
+        """Return the figures of now, else of a reply that ended since ``before``; None where nothing has run.
+
+        Many replies are over before their speed was seen while they ran.
+        """
+        if self.snapshot is not None and not self.snapshot.is_idle:
+            return self.snapshot
+        is_same_engine = (before.phase, before.model) == (self.phase, self.model)
+        return self.last_reply if is_same_engine and self.last_reply != before.last_reply else None
+
 
 class Api(QObject):
     """A server at one address. While there is none yet, replies wait for it; other calls fail with a sentence."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-# How well a typed word fits: it begins the name, begins a word of it, begins another word for it, stands in the name,
-# or only its letters are in the name, in order.
-_AT_START, _AT_WORD, _OTHER_WORD, _INSIDE, _LETTERS = 400, 300, 200, 150, 100
+# How well a typed word fits: it begins the name, begins a word of it, begins another word for it, or stands in it.
+_AT_START, _AT_WORD, _OTHER_WORD, _INSIDE = 400, 300, 200, 150
+# Where no name has the typed words, those fit whose letters are in a name in this order from the beginning of a word
+# on. They are at most so many times as far apart as they were typed: in a long name any letters are somewhere.
+_FARTHEST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +38,26 @@ def ranked(commands: Sequence[Command], typed: str, limit: int) -> list[Command]
     words = typed.casefold().split()
     if not words:
         return list(commands[:limit])
-    found = []
-    for at, command in enumerate(commands):
-        score = _score(words, command)
-        if score:
-            found.append((-score, at, command))
+    found = _found(words, commands, _score_of_word) or _found(words, commands, _score_of_letters)
     found.sort(key=lambda one: one[:2])
     return [command for _, _, command in found[:limit]]
 
 
-def _score(words: list[str], command: Command) -> int:
-    """Return how well all words fit; 0 where one does not."""
-    total = 0
-    for word in words:
-        score = _score_of_word(word, command.folded, command.folded_words)
-        if not score:
-            return 0
-        total += score
-    return total
+def _found(
+    words: list[str], commands: Sequence[Command], score_of: Callable[[str, str, str], int]
+) -> list[tuple[int, int, Command]]:
+    """Return the commands that all words fit, with how badly they fit and where they stand."""
+    found = []
+    for at, command in enumerate(commands):
+        total = 0
+        for word in words:
+            score = score_of(word, command.folded, command.folded_words)
+            if not score:
+                break
+            total += score
+        else:
+            found.append((-total, at, command))
+    return found
 
 
 def _score_of_word(word: str, text: str, others: str) -> int:
@@ -64,12 +68,21 @@ def _score_of_word(word: str, text: str, others: str) -> int:
         return _AT_WORD
     if f" {word}" in others:
         return _OTHER_WORD
-    if at > 0:
-        return _INSIDE
-    first = last = text.find(word[0])
-    for letter in word[1:]:
-        if last < 0:
-            return 0
-        last = text.find(letter, last + 1)
-    # The closer together the letters are, the better.
-    return max(1, _LETTERS - (last - first)) if last >= 0 else 0
+    return _INSIDE if at > 0 else 0
+
+
+def _score_of_letters(word: str, text: str, others: str) -> int:
+    """Return how well a word fits by its letters alone: the closer together they are, the better."""
+    best = _score_of_word(word, text, others)
+    farthest = _FARTHEST * len(word)
+    begin = text.find(word[0])
+    while begin >= 0 and not best:
+        last = begin
+        for letter in word[1:]:
+            last = text.find(letter, last + 1, begin + farthest)
+            if last < 0:
+                break
+        if last >= 0 and not text[begin - 1 : begin].isalnum():
+            best = farthest - (last - begin)
+        begin = text.find(word[0], begin + 1)
+    return best

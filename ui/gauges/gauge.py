@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from ui.gauges.faces import NOTHING, GaugeFace
@@ -17,6 +17,9 @@ _LINE = 3
 _GAP = 3
 _BETWEEN_SEGMENTS = 3
 _LEAST_FILL = 3.0
+_Reason = Qt.FocusReason
+_BY_KEY = (_Reason.TabFocusReason, _Reason.BacktabFocusReason, _Reason.ShortcutFocusReason)
+_FOR_A_WHILE = (_Reason.ActiveWindowFocusReason, _Reason.PopupFocusReason)
 
 
 class Gauge(QWidget):
@@ -29,6 +32,7 @@ class Gauge(QWidget):
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._widest, self._is_idle = widest, True
+        self.has_ring = False  # the keyboard came here by its own keys
         self.face = GaugeFace(NOTHING, widest.unit, lead=widest.lead)
 
     def show_face(self, face: GaugeFace, is_idle: bool) -> None:
@@ -44,6 +48,18 @@ class Gauge(QWidget):
         """Take clicks and the keyboard from now on."""
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show the keyboard where it came by a key: what is clicked may go away and leave it here."""
+        if event.reason() in _BY_KEY:
+            self.has_ring = True
+        super().focusInEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Keep the ring where the keyboard comes back from another window, or from a menu."""
+        if event.reason() not in _FOR_A_WHILE:
+            self.has_ring = False
+        super().focusOutEvent(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """A click on a gauge that can be clicked."""

@@ -58,6 +58,7 @@ class SpeedBar(Dressed, QFrame):
         self.gauges = (self.speed, self.bandwidth, self.limit, self.drafts, self.requests)
         self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.limit, self.minute, self.requests)
         self._fastest: dict[str | None, float] = {}
+        self._state = ServerState()
         self._row = fill(QHBoxLayout(self), margins=(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2))
         self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         self._row.addWidget(self.when)
@@ -74,7 +75,8 @@ class SpeedBar(Dressed, QFrame):
         shown = last or now
         fastest = max(self._fastest.get(state.model, 0.0), shown.decode_rate)
         self._fastest[state.model] = fastest
-        self.minute.add(now.decode_rate)
+        seen, self._state = state.figures_since(self._state), state
+        self.minute.add(seen.decode_rate if seen is not None else 0.0)
         idle = IDLE if state.phase == "ready" else ""
         self.when.setText(LAST_REPLY if last is not None else idle if now.is_idle else NOW)
         faces_shown = (
@@ -115,7 +117,7 @@ class SpeedBar(Dressed, QFrame):
         """Show which gauge has the keyboard, around it: its words begin at its edge."""
         super().paintEvent(event)
         for gauge in self.gauges:
-            if gauge.hasFocus():
+            if gauge.hasFocus() and gauge.has_ring:
                 painter = QPainter(self)
                 painter.setRenderHint(QPainter.RenderHint.Antialiasing)
                 paint_ring(painter, gauge.geometry().adjusted(-Space.S, -Space.XS, Space.S, Space.XS))

@@ -5323,11 +5323,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>Load this model now</source>
-      <translation>Dieses Modell jetzt laden</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/activity_view.py" />
       <source>Log</source>
       <translation>Protokoll</translation>
     </message>
@@ -5365,6 +5360,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/server/activity_view.py" />
       <source>Unload</source>
       <translation>Entladen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>This model is in memory</source>
+      <translation>Dieses Modell ist im Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>Load this model now</source>
+      <translation>Dieses Modell jetzt laden</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -6630,8 +6635,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>Tokens per second, the last three minutes</source>
-      <translation>Token je Sekunde, die letzten drei Minuten</translation>
+      <source>Tokens written per second, the last three minutes</source>
+      <translation>Geschriebene Token je Sekunde, die letzten drei Minuten</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
@@ -6725,8 +6730,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>{what}, the last reply</source>
-      <translation>{what}, die letzte Antwort</translation>
+      <source>{what}, average of the last reply</source>
+      <translation>{what}, im Mittel der letzten Antwort</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />

@@ -32,7 +32,7 @@ from ui.theme.layouts import against_reading, fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.fields import SearchField
-from ui.widgets.page_layout import add_choices, announce, plain_label
+from ui.widgets.page_layout import add_choices, announce, plain_label, set_menu
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 from ui.widgets.two_panes import TwoPanes
@@ -72,7 +72,7 @@ class FindView(Dressed, QWidget):
         self.order.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.order.setLayoutDirection(against_reading())
         self.order.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.order.setMenu(self._order_menu())
+        set_menu(self.order, self._order_menu())
         self.head = ElidedLabel()
         self.head.setProperty("tone", "section")
         self.list = RowList(tr("Models to find"))
@@ -307,10 +307,10 @@ def _found_row(model: FoundModel) -> ListRow:
     found = model.repository
     line = dotted(
         ACCESS[found.access],
-        found.architecture or "",
         n_parameters(found.n_params, 0),
         model.quantisation,
         downloads_of(found.downloads),
+        found.architecture or "",
         tr("1 like") if found.likes == 1 else tr("{likes} likes", likes=count(found.likes)) if found.likes else "",
         found.licence or "",
     )

@@ -6,7 +6,7 @@ from models.download.progress import DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.speeds import MeasuredSpeed
 from models.formatting import figures
-from models.formatting.figures import count, parameters, speed
+from models.formatting.figures import count, expected_speed, parameters, speed
 from models.library.values import (
     Download,
     FolderPlace,
@@ -64,7 +64,7 @@ def model_line(row: ModelRow) -> str:
     """Return the second line of a model in a list."""
     header = row.header
     n_params = n_parameters(header.n_params, header.n_active_params)
-    return dotted(header.architecture, n_params, header.quantisation, size_of(row.n_bytes))
+    return dotted(n_params, size_of(row.n_bytes), header.quantisation, header.architecture)
 
 
 def model_speed(row: ModelRow) -> str:
@@ -81,13 +81,13 @@ def fit_and_speed(row: ModelRow) -> str:
 
 def about(rate: float | None) -> str:
     """Return a predicted speed, marked as one; "" where it is not known."""
-    return f"≈ {speed(rate)}" if rate else ""
+    return expected_speed(rate) if rate else ""
 
 
 def suggested_line(row: SuggestedRow) -> str:
     """Return the second line of a model to begin with: what for, how large, what else is known."""
     n_bytes = f"≈ {size_of(row.n_bytes)}" if row.is_size_estimate else size_of(row.n_bytes)
-    what = (n_parameters(row.n_params, row.n_active_params), row.quantisation, n_bytes)
+    what = (n_parameters(row.n_params, row.n_active_params), n_bytes, row.quantisation)
     use = of_data(row.use)
     return dotted(use[:1].upper() + use[1:], *what, of_data(row.good_for), row.drafting)
 

@@ -24,7 +24,7 @@ from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.fields import SearchField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import choose_folder
+from ui.widgets.page_layout import choose_folder, set_menu
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 from ui.widgets.two_panes import TwoPanes
@@ -58,7 +58,7 @@ class ModelsView(QWidget):
         self.import_button = QPushButton(tr("Import folder…"))
         self.import_button.setToolTip(tr("Use the models of a folder where they are"))
         self.folders_button = TextButton(tr("Imported folders…"))
-        self.folders_button.setMenu(QMenu(self))
+        set_menu(self.folders_button, QMenu(self))
         self.folders_button.hide()
         self.banner, self.notice = Banner(), Banner()
         self.list = RowList(tr("Models on this machine"))

@@ -20,7 +20,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import ThinProgressBar, add_choices, announce, plain_label, style_as
+from ui.widgets.page_layout import ThinProgressBar, add_choices, announce, plain_label, set_menu, style_as
 
 MOST_REFUSED = 4
 MOST_TESTED = 3
@@ -179,7 +179,7 @@ class PartnersCard(Dressed, QWidget):
             ways.append((on_button(name), is_used, partial(self.choose, Choosing.NAMED, name)))
         add_choices(menu, ways)
         before = self.choice.menu()
-        self.choice.setMenu(menu)
+        set_menu(self.choice, menu)
         if before is not None:
             before.deleteLater()
 

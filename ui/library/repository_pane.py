@@ -252,7 +252,7 @@ class RepositoryPane(QWidget):
         missing = tr("1 of its files is missing") if model.missing == 1 else missing
         is_model = model.role is FileRole.MODEL
         title = model.quantisation if is_model and model.quantisation else model.name
-        line = dotted(SIDE_ROLES.get(model.role, ""), model.name if title != model.name else "", parts, missing)
+        line = dotted(missing, SIDE_ROLES.get(model.role, ""), model.name if title != model.name else "", parts)
         return ListRow(_key(model), title, line, size_of(model.n_bytes), badge, tone, bool(model.missing))
 
     def _chosen(self) -> HubModel | None:

@@ -30,6 +30,7 @@ PHASES = {
     "embed": tr("makes vectors"),
 }
 MODEL_PHASES = {"ready": "", "loading": tr("loading"), "restarting": tr("starting again"), "failed": tr("did not load")}
+IN_MEMORY = ("ready", "loading", "restarting")  # phases of a model that need not be loaded
 LOG_HEIGHT = 220  # pixels
 CANCEL = tr("Cancel")
 
@@ -55,8 +56,9 @@ class ActivityView(Dressed, PageColumn):
         section.addWidget(self.model_problem)
         self.model = ChoiceField(tr("Model to load"))
         self.load = QPushButton(tr("Load"))
-        self.load.setToolTip(tr("Load this model now"))
         self.load.clicked.connect(self._on_load)
+        self.model.currentTextChanged.connect(lambda name: self._show_can_load())
+        self._in_memory: frozenset[str] = frozenset()
         row = fill(QHBoxLayout(), (self.model, 1), self.load)
         section.addLayout(row)
         section = self.add_section(tr("Log"), tr("What the server noted last, the newest below."))
@@ -93,6 +95,8 @@ class ActivityView(Dressed, PageColumn):
         self.requests.show_rows([_request_row(one) for one in found.get("requests") or ()])
         models = [one for one in found.get("models") or () if one.get("phase") != "empty"]
         self.models.show_rows([_model_row(one, found) for one in models])
+        self._in_memory = frozenset(one["model"] for one in models if one.get("phase") in IN_MEMORY)
+        self._show_can_load()
 
     def dress(self) -> None:
         """Leave room for some lines of the log."""
@@ -110,7 +114,12 @@ class ActivityView(Dressed, PageColumn):
         self.model.clear()
         self.model.addItems([model.name for model in models if model.remote is None])
         self.model.setCurrentText(chosen or self._watch.state.model or "")
-        self.load.setEnabled(self.model.count() > 0)
+        self._show_can_load()
+
+    def _show_can_load(self) -> None:
+        is_there = self.model.currentText() in self._in_memory
+        self.load.setEnabled(self.model.count() > 0 and not is_there)
+        self.load.setToolTip(tr("This model is in memory") if is_there else tr("Load this model now"))
 
     def _on_model_wanted(self, model: str, action: str) -> None:
         if action == CANCEL:

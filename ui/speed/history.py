@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from core.values.messages import Snapshot
+from ui.client.api import ServerState
 
 SECONDS = 180.0
 _STEP = 1.0  # seconds, as rates are of the last one; what comes within a step counts as one point, its highest
@@ -14,11 +14,14 @@ class History:
     """Points of time, tokens per second and bytes per second; the oldest are forgotten."""
 
     def __init__(self) -> None:
+        self._state = ServerState()  # the last one that was taken in
         self._points: deque[tuple[float, float, float]] = deque(maxlen=round(SECONDS / _STEP) + 1)
 
-    def add(self, now: float, snapshot: Snapshot | None) -> None:
-        """Take in a snapshot; ``now`` is in seconds on any clock that goes on. An idle engine counts as 0."""
-        seen = snapshot if snapshot is not None and not snapshot.is_idle else None
+    def add(self, now: float, state: ServerState | None = None) -> None:
+        """Take in a state, or that nothing runs, which counts as 0; ``now`` is in seconds on any clock that goes on."""
+        seen = None
+        if state is not None:
+            seen, self._state = state.figures_since(self._state), state
         rate, n_bytes = (seen.decode_rate, seen.bytes_per_second) if seen is not None else (0.0, 0.0)
         if self._points and now - self._points[-1][0] < _STEP:
             at, before_rate, before_bytes = self._points[-1]

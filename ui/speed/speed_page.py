@@ -83,7 +83,7 @@ class SpeedPage(Dressed, PageColumn):
         section.addLayout(row)
         section.addWidget(self.limit)
         section.addSpacing(Space.XS)
-        self.rate_label = plain_label(tr("Tokens per second, the last three minutes"), "caption")
+        self.rate_label = plain_label(tr("Tokens written per second, the last three minutes"), "caption")
         self.bytes_label = plain_label(BYTES, "caption")
         for label in (self.rate_label, self.bytes_label):
             label.setAlignment(Qt.AlignmentFlag.AlignBottom)  # in a narrow window one of them takes two lines
@@ -173,8 +173,9 @@ class SpeedPage(Dressed, PageColumn):
     # What came.
 
     def _on_event(self, found: dict[str, Any]) -> None:
-        now, last = fitting(Snapshot, found.get("snapshot")), fitting(Snapshot, found.get("last_reply"))
-        self._history.add(time.monotonic(), now)
+        state = fitting(ServerState, found) or ServerState()
+        now, last = state.snapshot, state.last_reply
+        self._history.add(time.monotonic(), state)
         draft = found.get("draft")
         self._why, self._drafter = (
             (str(draft.get(name) or "") for name in ("why", "name")) if isinstance(draft, dict) else ("", "")
@@ -201,7 +202,7 @@ class SpeedPage(Dressed, PageColumn):
         self.rate.setText(rate(speed) if speed > 0 else DASH)
         self.dress()
         what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
-        self.unit.setText(tr("{what}, the last reply", what=what) if self._is_last else what)
+        self.unit.setText(tr("{what}, average of the last reply", what=what) if self._is_last else what)
         # A line would also break behind the slash of a unit.
         self.limit.setText(self._limit(shown).replace("/", "/\N{WORD JOINER}") if speed > 0 else NOTHING)
         why = sentences.decision(shown, self._why, self._is_last, self._drafter)
@@ -251,7 +252,7 @@ class SpeedPage(Dressed, PageColumn):
     def _draw_lines(self) -> None:
         now = time.monotonic()
         if self._snapshot.is_idle or self._is_last:
-            self._history.add(now, None)
+            self._history.add(now)
         times, rates, gigabytes = self._history.lines(now)
         self.plots[0].show_line(now, times, rates)
         self.plots[1].show_line(now, times, gigabytes, self._peak)

@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QAccessibleAnnouncementEvent,
     QAction,
     QActionGroup,
+    QCursor,
     QFont,
     QFontMetrics,
     QKeySequence,
@@ -23,6 +24,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QBoxLayout,
     QButtonGroup,
+    QComboBox,
     QDialog,
     QFileDialog,
     QFrame,
@@ -34,12 +36,14 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QStackedWidget,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from ui.language import tr
-from ui.theme.colours import Dressed
+from ui.theme.colours import Dressed, colours
+from ui.theme.icons import pixmap
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
@@ -370,6 +374,11 @@ def file_dialog(parent: QWidget, title: str, filters: str = "") -> QFileDialog:
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     if dialog.directory() == QDir.current():  # Qt's own choice is the folder of this program
         dialog.setDirectory(QDir.homePath())
+    for box in dialog.findChildren(QComboBox):  # where the desktop has no dialog of its own, Qt's is shown
+        arrow = QLabel()  # the style sheet takes Qt's own away
+        arrow.setPixmap(pixmap("down", colours().muted, 12, dialog.devicePixelRatioF()))
+        arrow.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        fill(QHBoxLayout(box), STRETCH, arrow, margins=(0, 0, Space.S, 0))
     return dialog
 
 
@@ -400,10 +409,27 @@ def style_as(widget: QWidget, name: str, value: object) -> None:
         widget.style().polish(widget)
 
 
+def set_menu(button: QPushButton | QToolButton, menu: QMenu) -> None:
+    """Let a button open a menu."""
+    button.setMenu(menu)
+    menu.aboutToHide.connect(lambda: QTimer.singleShot(0, button, lambda: _look_for_mouse(button)))
+
+
+def _look_for_mouse(button: QWidget) -> None:
+    """Qt does not tell a button that the mouse has gone into its menu: it would look as if it were still there."""
+    is_here = button.rect().contains(button.mapFromGlobal(QCursor.pos()))
+    if button.underMouse() is not is_here:
+        button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, is_here)
+        button.update()
+
+
 def open_menu(menu: QMenu, button: QWidget, *, is_above: bool = False) -> None:
     """Open a menu below a button, or above it, where the button begins."""
     size, edge = menu.sizeHint(), button.rect()
     left = edge.right() + 1 - size.width() if menu.isRightToLeft() else edge.left()
+    menu.aboutToHide.connect(
+        lambda: QTimer.singleShot(0, button, lambda: _look_for_mouse(button)), Qt.ConnectionType.SingleShotConnection
+    )
     menu.popup(button.mapToGlobal(QPoint(left, edge.top() - size.height() if is_above else edge.bottom())))
 
 

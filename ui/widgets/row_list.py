@@ -36,7 +36,7 @@ from models.formatting.safe_text import one_line
 from ui.theme.colours import colours
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, Corner, Space, Type
-from ui.widgets.elided_label import draw_line, in_tip
+from ui.widgets.elided_label import draw_line, fitting, in_tip
 
 ROW_HEIGHT = 54
 Index = QModelIndex | QPersistentModelIndex
@@ -307,10 +307,10 @@ class RowDelegate(QStyledItemDelegate):
         painter.setFont(row_font(painter, size, weight))
         painter.setPen(QColor(colour))
         room = rect.width() - (_badge_width(painter, badge) + Space.S if badge else 0)
-        # Names differ at their ends, sentences are read from the start.
+        # Names differ at their ends, facts are read from the start.
         is_name = weight is not QFont.Weight.Normal
         mode = Qt.TextElideMode.ElideMiddle if is_name else Qt.TextElideMode.ElideRight
-        shown = painter.fontMetrics().elidedText(text, mode, room)
+        shown = fitting(text, painter.fontMetrics(), room, mode)
         draw_line(painter, self._seen(rect), shown)
         return rect.left() + painter.fontMetrics().horizontalAdvance(shown)
 

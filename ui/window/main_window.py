@@ -17,6 +17,7 @@ from PySide6.QtGui import (
     QDropEvent,
     QKeyEvent,
     QKeySequence,
+    QMouseEvent,
     QResizeEvent,
     QShortcut,
 )
@@ -139,7 +140,7 @@ class MainWindow(QMainWindow):
         self.watch.models_changed.connect(lambda models: self._offer_new_models())
         self.link.models_changed.connect(self.watch.look_at_models)
         self.watch.looked.connect(self.speed_bar.show_state)
-        self.watch.looked.connect(lambda state: self.speeds.add(time.monotonic(), state.snapshot))
+        self.watch.looked.connect(lambda state: self.speeds.add(time.monotonic(), state))
         self.speed_bar.why_wanted.connect(lambda: self.show_page("speed"))
         self.endpoint.changed.connect(self._on_endpoint)
         self.desk.running_changed.connect(self.background.on_running)
@@ -345,7 +346,14 @@ class MainWindow(QMainWindow):
         """Let Tab go through the window as it is read: views of messages are made last first, and later."""
         now = self.focusWidget()
         is_gone = now is not None and not (now.isVisible() and now.isEnabled())
-        return (is_gone and now is not None and leave_keyboard(now)) or move_focus(self, forward)
+        return (is_gone and now is not None and leave_keyboard(now)) or move_focus(self, forward, by_key=not is_gone)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Give the keyboard of a gauge to the page, where a click is for nothing that takes it."""
+        focused = self.focusWidget()
+        if focused is not None and self.speed_bar.isAncestorOf(focused):
+            self.show_page(self._shown_page)
+        super().mousePressEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Let Shift+F10 do what the menu key does, which many keyboards lack."""

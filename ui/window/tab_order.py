@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QAbstractSpinBox, QLayout, QLin
 _WHOLE = (QAbstractItemView, QAbstractSpinBox, QLineEdit)
 
 
-def move_focus(window: QWidget, forward: bool) -> bool:
+def move_focus(window: QWidget, forward: bool, *, by_key: bool = True) -> bool:
     """Give the keyboard to the next widget of ``window``, or the one before; False where there is none."""
     order = list(in_reading_order(window))
     if not order:
@@ -24,7 +24,8 @@ def move_focus(window: QWidget, forward: bool) -> bool:
     else:
         at = 0 if forward else -1
     widget = order[at % len(order)]
-    widget.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
+    reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
+    widget.setFocus(reason if by_key else Qt.FocusReason.OtherFocusReason)
     _scroll_to(widget)
     return True
 

@@ -12,7 +12,7 @@ from app.fit_reports.fit_reports import UNKNOWN_SPEED, current_machine
 from app.fit_reports.suggestions import Suggestion, suggestions
 from models.catalog.curated import curated
 from models.estimate.fit.summary import FitVerdict
-from models.formatting.figures import parameters, size, speed
+from models.formatting.figures import expected_speed, parameters, size
 from models.formatting.program import PROGRAM
 
 _FITS = {
@@ -46,7 +46,7 @@ def print_suggestions(as_json: bool) -> None:
 
 def _figures(one: Suggestion) -> list[str]:
     n_bytes = f"{'≈ ' if one.file.is_estimate else ''}{size(one.file.n_bytes)}"
-    return [one.model.title, n_bytes, _FITS[one.judgement.verdict], f"≈ {speed(one.rate)}" if one.rate else ""]
+    return [one.model.title, n_bytes, _FITS[one.judgement.verdict], expected_speed(one.rate) if one.rate else ""]
 
 
 def _about(one: Suggestion) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QProcess, Qt
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel
 
 from ui.chat.exchange.exchange import Exchange
 from ui.chat.exchange.found_chat import UnknownFile, epoch_milliseconds
@@ -446,6 +446,9 @@ def test_a_chat_is_written_in_the_form_that_was_chosen_and_elsewhere_if_that_fai
     menu = history.menu_for(history.model.index(history.model.row_of(1)))
     next(action for action in menu.actions() if action.text() == "Export…").trigger()
     (dialog,) = window.findChildren(QFileDialog)
+    arrows = [box.findChild(QLabel) for box in dialog.findChildren(QComboBox)]
+    assert all(arrow.isVisible() and arrow.geometry().right() < arrow.parentWidget().width() for arrow in arrows)
+    assert len(arrows) == 2, "that there is another kind of file is seen"
     dialog.selectNameFilter(dialog.nameFilters()[1])
     dialog.filterSelected.emit(dialog.nameFilters()[1])
     assert chosen() == "Hello. How are you.json"

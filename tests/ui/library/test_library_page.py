@@ -24,12 +24,14 @@ from tools.stand_ins.library_server import LibraryServer
 from tools.stand_ins.probed_machine import remember_probe
 from ui.client.api import Api
 from ui.client.remedies import clicked
+from ui.language import dotted
 from ui.library import downloads_view
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
 from ui.library.repository_pane import USE
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.tokens import LIGHT
+from ui.widgets.row_list import ListRow, RowList
 from ui.window.main_window import MainWindow
 
 REPO = "acme/fox-GGUF"
@@ -374,7 +376,7 @@ def test_the_models_to_begin_with_say_fit_and_speed_before_the_hub_is_asked(
         assert fits or row.badge == "does not fit"
         assert (row.right.startswith("≈ ") and row.right.endswith(" tok/s")) == fits
     (small,) = (row for row in rows if row.title == "Qwen3.5 0.8B")
-    assert small.line.startswith("Small machines  ·  773M  ·  Q4_K_M  ·  ≈ 548 MB")
+    assert small.line.startswith("Small machines  ·  773M  ·  ≈ 548 MB  ·  Q4_K_M")
     assert "heads in its own file, untested" in small.line
     assert not any("does not run" in row.line for row in rows), "nobody asked for what cannot be had"
     assert "Speeds are not known" not in page.finder.foot.text()
@@ -384,6 +386,24 @@ def test_the_models_to_begin_with_say_fit_and_speed_before_the_hub_is_asked(
     assert hub.asked == []
     page.finder.list.choose(small.key)
     qtbot.waitUntil(lambda: bool(hub.asked))
+
+
+def test_a_narrow_row_leaves_out_facts_and_cuts_none(qtbot) -> None:
+    facts = ("Small machines", "773M", "≈ 548 MB", "Q4_K_M")
+    lists = []
+    for n_facts in range(len(facts), 0, -1):
+        lists.append(RowList("Models"))
+        qtbot.addWidget(lists[-1])
+        lists[-1].show_rows([ListRow("fox", "Fox", dotted(*facts[:n_facts]))])
+    seen = []
+    for width in range(150, 400, 20):
+        for one in lists:
+            one.resize(width, 80)
+        whole, *fewer = (one.grab().toImage() for one in lists)
+        alike = [at for at, image in enumerate(fewer, 1) if image == whole]
+        seen.append(alike[-1] if alike else 0)  # how many facts are left out
+    assert seen == sorted(seen, reverse=True)
+    assert {0, 1, 2, 3} == set(seen)
 
 
 def test_each_row_says_whether_it_fits_and_how_fast_and_a_header_refines_it(

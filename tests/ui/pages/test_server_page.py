@@ -350,6 +350,10 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
     page.show_tab("Activity")
     activity = page.activity
     qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)
+    activity.model.setCurrentText("ember-q8_0")
+    assert (activity.load.isEnabled(), activity.load.toolTip()) == (False, "This model is in memory")
+    activity.model.setCurrentText("ember-draft-q8_0")
+    assert activity.load.isEnabled()
     qtbot.waitUntil(lambda: activity.log.toPlainText() != "" or activity.log.placeholderText() != "")
     # A reply that may end by itself could be over before it is seen.
     endless = {"prompt": "Count.", "max_tokens": 900, "ignore_eos": True}
@@ -366,6 +370,7 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
     assert "is not here any more" in activity.model_problem.text()
     assert served.page.server_banner.action.text() == "Choose another model"
     activity.model.setCurrentText("ember-q8_0")
+    assert activity.load.isEnabled()
     activity.load.click()
     qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)
     page.show_tab("Connect")

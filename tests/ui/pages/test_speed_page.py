@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QRect, Qt, QTimer
@@ -25,7 +27,7 @@ from models.library.values import (
     QuantiseOffer,
     QuantiseTarget,
 )
-from ui.client.api import Api
+from ui.client.api import Api, ServerState
 from ui.client.live_events import LiveEvents
 from ui.gauges import faces
 from ui.speed.history import SECONDS, History
@@ -107,11 +109,29 @@ def test_a_verification_has_one_gain_for_each_kind_of_text() -> None:
 def test_lines_forget_what_is_older_than_they_show() -> None:
     history = History()
     for second in range(400):
-        history.add(float(second), Snapshot(is_idle=False, decode_rate=float(second), bytes_per_second=2e9))
-    history.add(400.0, None)
+        now = Snapshot(is_idle=False, decode_rate=float(second), bytes_per_second=2e9)
+        history.add(float(second), ServerState(phase="ready", snapshot=now))
+    history.add(400.0)
     times, rates, gigabytes = history.lines(400.0)
     assert times[0] == 400.0 - SECONDS
     assert (rates[-2:], gigabytes[-2:]) == ([399.0, 0.0], [2.0, 0.0])
+
+
+def test_the_line_reaches_the_figure_of_a_reply_that_was_over_before_its_speed_was_seen() -> None:
+    history, idle = History(), Snapshot()
+    begun = Snapshot(is_idle=False, decode_rate=240.0)
+
+    def add(now: float, model: str, snapshot: Snapshot, last_reply: Snapshot | None) -> list[float]:
+        history.add(now, ServerState(phase="ready", model=model, snapshot=snapshot, last_reply=last_reply))
+        return history.lines(now)[1]
+
+    earlier, reply = replace(begun, decode_rate=900.0), replace(begun, decode_rate=540.0, bytes_per_second=8e9)
+    assert add(0.0, "fox", idle, earlier) == [0.0], "it was over before anybody looked"
+    assert add(10.0, "fox", begun, begun)[-1] == 240.0
+    assert add(10.1, "fox", idle, reply)[-1] == 540.0
+    assert history.lines(10.1)[2][-1] == 8.0
+    assert add(12.0, "fox", idle, reply)[-1] == 0.0, "it counts once"
+    assert add(14.0, "hen", idle, earlier)[-1] == 0.0, "it is of another model's past"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +237,10 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     assert page is not None
     served.desk.current.send("Tell me a story about a fox.")
     qtbot.waitUntil(lambda: not served.desk.current.is_running and "last reply" in page.unit.text())
-    assert float(page.rate.text().replace(",", "")) > 0
+    said = float(page.rate.text().replace(",", ""))
+    assert said > 0
+    highest = max(served.speeds.lines(time.monotonic())[1])
+    assert highest > 0.98 * said, "the figure is rounded"
     what, _, reads = page.limit.text().partition(": ")
     assert what.lower() in LIMITS.values()
     assert "GB/\N{WORD JOINER}s" in reads, "it breaks at a space only"

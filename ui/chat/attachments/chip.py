@@ -16,6 +16,7 @@ from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import set_menu
 
 NAME = 26  # letters of a name
 
@@ -98,7 +99,7 @@ class Chip(Dressed, QFrame):
         self.dress()
         self.button.setToolTip(in_tip(f"{self.name}\n{how_chosen(attachment)}"))
         if attachment.is_long and self.button.menu() is None:
-            self.button.setMenu(self._menu())
+            set_menu(self.button, self._menu())
 
     def dress(self) -> None:
         """Draw the icon."""

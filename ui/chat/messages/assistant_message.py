@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QAccessible
@@ -59,6 +59,7 @@ class AssistantMessage(MessageView):
         self.view.grown.connect(self._tell_paragraphs)
         self._told: int | None = None  # up to where in the document a growing reply was read out
         self._waits_for = ""
+        self.lacks_model: Callable[[Message], bool] = lambda message: False  # it is not here any more
         self.problem = _Note("problemNote", "alert", "danger")
         self.problem.button.clicked.connect(self._on_retry)
         self.spark_note = _Note("warningNote", "spark", "warning", tr("Redo with the full model"))
@@ -183,10 +184,20 @@ class AssistantMessage(MessageView):
         self.view.setAccessibleName(tr("Reply: {beginning}", beginning=opening(message.content)))
         self._tell_end(message)
         self.problem.say(failure_of(message) or "")
-        self.problem.button.setText(_WAYS.get(message.finish_reason or "", tr("Try again")))
+        self.show_way()
         self.receipt.setText(receipt(message))
         self.receipt.set_openable(message.timings is not None)
         self._keep_button_room()
+
+    def show_way(self) -> None:
+        """Name what can be done about a reply that failed."""
+        self.problem.button.setText(self._way or tr("Try again"))
+
+    @property
+    def _way(self) -> str:
+        """What helps where the same again would be refused again; "" where it may succeed."""
+        reason = self.message.finish_reason or ""
+        return _WAYS.get(reason) or (_WAYS[MODEL_GONE] if self.lacks_model(self.message) else "")
 
     def _tell_paragraphs(self) -> None:
         """Let a screen reader say each paragraph of a growing reply when it is whole."""
@@ -261,7 +272,7 @@ class AssistantMessage(MessageView):
             self.receipt_card.show_tint(self._tools.style.tints_drafts, bool(self.message.drafted))
 
     def _on_retry(self) -> None:
-        if self.message.finish_reason in _WAYS:
+        if self._way:
             self.ways_wanted.emit(self.message, self.problem.button)
         else:
             self.regenerate.emit(self.message.id)

@@ -50,6 +50,7 @@ class Transcript(ScrollColumn):
         super().__init__(body)
         self._tools = tools
         self.kept: Mapping[int, str] = {}  # by message what was written in its place and not sent
+        self.lacks_model: Callable[[Message], bool] = lambda message: False
         self._path: list[Message] = []
         self._views: dict[int, MessageView] = {}
         self._n_made = 0  # messages at the end of the path that have a view
@@ -157,6 +158,12 @@ class Transcript(ScrollColumn):
         views = [self._views.get(message.id) for message in reversed(self._path[-2:]) if self.isVisible()]
         return next((view for view in views if isinstance(view, kind)), None)
 
+    def show_ways(self) -> None:
+        """Offer in replies that failed what helps now: their models may be gone, or back."""
+        for view in self._views.values():
+            if isinstance(view, AssistantMessage):
+                view.show_way()
+
     def restyle(self) -> None:
         """Follow a change of the tools' style."""
         for view in self._views.values():
@@ -245,6 +252,7 @@ class Transcript(ScrollColumn):
             assistant.race_wanted.connect(self.race_wanted)
             assistant.tint_wanted.connect(self.tint_wanted)
             assistant.calls.answered.connect(self.call_answered)
+            assistant.lacks_model = self.lacks_model
             assistant.receipt.toggled.connect(self._on_receipt)
             if message.status is not Status.STREAMING:
                 assistant.show_ended(message)
