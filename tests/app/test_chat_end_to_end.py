@@ -36,7 +36,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 @contextlib.contextmanager
 def started(*words: str, is_forked: bool = False) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command in a group of its own, as a shell does; forked where no signal is sent to the group."""
+    """Start a command in a group of its own, as a shell does; forked where what it starts need get no signal."""
     with subprocess.Popen(
         forked(command(*words)) if is_forked else command(*words),
         cwd=ROOT,
@@ -156,7 +156,7 @@ def read_until(controller: int, mark: bytes) -> bytes:
 
 @pytest.mark.slow
 def test_a_server_that_runs_is_used_and_named_by_doctor(home: Path) -> None:
-    with started("serve", "--port", "0", "--announce", "--api-key", "secret") as server:
+    with started("serve", "--port", "0", "--announce", "--api-key", "secret", is_forked=True) as server:
         assert server.stdout is not None
         url = server.stdout.readline().decode().removeprefix("SLIPSTREAM READY ").strip()
         with started("chat", *STORY, is_forked=True) as child:

@@ -65,7 +65,7 @@ def wait(client: httpx.Client, is_so) -> dict:
 
 
 def test_a_signal_in_the_middle_of_a_stream_ends_it_with_a_sentence(start, tmp_path):
-    process = start()
+    process = start(is_forked=True)
     url = address(process)
     with httpx.Client(base_url=url, timeout=60) as client:
         wait(client, lambda state: state["phase"] == "ready")
@@ -103,7 +103,7 @@ def test_ctrl_c_before_the_server_runs_is_noted_and_not_raised():
 
 
 def test_ctrl_c_while_the_model_loads_ends_at_once(start):
-    process = start()
+    process = start(is_forked=True)
     address(process)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == ExitCode.OK
@@ -138,7 +138,7 @@ def test_servers_of_one_user_at_the_same_time_have_a_log_each(start, tmp_path):
     assert log(other) == []
     unload(other, 1)
     assert len(log(one)) == 1
-    stood_for(psutil.Process(first.pid)).terminate()
+    first.terminate()
     assert first.wait(60) == ExitCode.OK
     unload(address(start(*options, is_forked=True)), 2)
     assert len(log(other)) == 1
@@ -175,7 +175,7 @@ def test_a_model_that_does_not_load_leaves_a_server_that_can_load_another(start,
         assert refused.json()["error"]["message"].partition(",")[0] == state["problem"].partition(",")[0]
         assert refused.headers["x-should-retry"] == "false"
         assert client.post("/v1/chat/completions", json=chat | {"model": "ember-q8_0"}).status_code == 200
-    stood_for(psutil.Process(process.pid)).terminate()
+    process.terminate()
     assert f"giant could not be loaded: {state['problem']}" in process.stderr.read()
 
 
