@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from core.kv_cache.disk_cache import Blob
-from core.kv_cache.kv_offload import LEAST_SAVED, KvOffload
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_tree import PrefixMatch, PrefixTree, TokenIds
 from core.kv_cache.segment_store import DiskReadWait, Segment, SegmentLink, SegmentStore
-from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, TokenBuffer
+from core.kv_cache.slot import LEAST_SAVED, KvOffload, PlacementWait, SharedPrefixWait, Slot, TokenBuffer
 
 # Seconds of each step for saving or loading on behalf of a waiting request.
 _LONGEST_MOVE = 0.01

@@ -18,6 +18,7 @@ from app.client.server_process import serve_command
 from app.doctor.checks import check_servers
 from app.environment.exit_codes import ExitCode
 from tests.support.commands import ROOT, command, ran
+from tests.support.fork_server import forked, stood_for
 from tests.support.waiting import until
 
 STORY = ["Tell me a story about a fox.", "--max-tokens", "24", "--seed", "1", "--temperature", "0"]
@@ -34,10 +35,10 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextlib.contextmanager
-def started(*words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command in a group of its own, as a shell does."""
+def started(*words: str, is_forked: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a command in a group of its own, as a shell does; forked where what it starts need get no signal."""
     with subprocess.Popen(
-        command(*words),
+        forked(command(*words)) if is_forked else command(*words),
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -51,7 +52,7 @@ def started(*words: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def family(pid: int) -> list[psutil.Process]:
-    return psutil.Process(pid).children(recursive=True)
+    return stood_for(psutil.Process(pid)).children(recursive=True)
 
 
 def wait_for_family(pid: int, n_members: int) -> list[psutil.Process]:
@@ -90,7 +91,7 @@ def test_ctrl_c_while_loading_ends_everything() -> None:
 
 
 def test_nothing_survives_kill_9() -> None:
-    with started("chat", *ENDLESS) as child:
+    with started("chat", *ENDLESS, is_forked=True) as child:
         read_some(child)
         members = family(child.pid)
         child.kill()
@@ -99,8 +100,8 @@ def test_nothing_survives_kill_9() -> None:
 
 @pytest.mark.parametrize("moment", ["started", "an engine", "all processes"])
 def test_a_server_for_one_caller_leaves_with_it_at_any_moment(moment: str) -> None:
-    pipe = subprocess.PIPE
-    server = subprocess.Popen(serve_command(), stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT, start_new_session=True)
+    pipe, whole = subprocess.PIPE, serve_command() if moment == "started" else forked(serve_command())
+    server = subprocess.Popen(whole, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT, start_new_session=True)
     assert server.stdout is not None
     if moment == "an engine":
         assert wait_for_family(server.pid, 1)
@@ -116,7 +117,7 @@ def test_a_server_for_one_caller_leaves_with_it_at_any_moment(moment: str) -> No
 
 
 def test_a_reader_that_leaves_early_is_no_error_to_talk_about() -> None:
-    with started("chat", *ENDLESS) as child:
+    with started("chat", *ENDLESS, is_forked=True) as child:
         read_some(child)
         members = family(child.pid)
         assert child.stdout is not None
@@ -132,7 +133,7 @@ def chat_on_a_terminal() -> None:
 
     controller, terminal = pty.openpty()
     with subprocess.Popen(
-        command("chat", "--max-tokens", "8"), cwd=ROOT, stdin=terminal, stdout=terminal, stderr=terminal
+        forked(command("chat", "--max-tokens", "8")), cwd=ROOT, stdin=terminal, stdout=terminal, stderr=terminal
     ) as child:
         os.close(terminal)
         seen = read_until(controller, b"> ")
@@ -155,10 +156,10 @@ def read_until(controller: int, mark: bytes) -> bytes:
 
 @pytest.mark.slow
 def test_a_server_that_runs_is_used_and_named_by_doctor(home: Path) -> None:
-    with started("serve", "--port", "0", "--announce", "--api-key", "secret") as server:
+    with started("serve", "--port", "0", "--announce", "--api-key", "secret", is_forked=True) as server:
         assert server.stdout is not None
         url = server.stdout.readline().decode().removeprefix("SLIPSTREAM READY ").strip()
-        with started("chat", *STORY) as child:
+        with started("chat", *STORY, is_forked=True) as child:
             read_some(child)
             assert family(child.pid) == [], "no server of its own"
             assert child.wait(60) == 0

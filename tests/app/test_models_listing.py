@@ -26,6 +26,7 @@ from models.estimate.speed.runs import ModelRun, add_runs
 from models.facts.model_facts import read_model
 from models.formatting.figures import rate
 from tests.support.commands import ran, started
+from tests.support.fork_server import stood_for
 from tests.support.quantised import ember_f16
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, cached
 from tools.stand_ins.probed_machine import remember_probe
@@ -87,7 +88,7 @@ def quantising(**options: Any) -> subprocess.Popen[str]:
 
 
 def test_ctrl_c_ends_quantising_and_leaves_nothing(home):
-    process = quantising(start_new_session=True)
+    process = quantising(is_forked=False, start_new_session=True)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (ExitCode.INTERRUPTED, ""), err
@@ -98,7 +99,7 @@ def test_ctrl_c_ends_quantising_and_leaves_nothing(home):
 
 def test_a_killed_command_takes_its_process_along_and_is_begun_anew(home, models):
     process = quantising()
-    (child,) = psutil.Process(process.pid).children()
+    (child,) = stood_for(psutil.Process(process.pid)).children()
     process.kill()
     process.communicate(timeout=60)
     with contextlib.suppress(psutil.NoSuchProcess):

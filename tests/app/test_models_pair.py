@@ -16,6 +16,7 @@ from app.environment.exit_codes import ExitCode
 from app.pairing import offers as downloads
 from tests.app.conftest import Typed
 from tests.support.commands import started
+from tests.support.fork_server import stood_for
 from tests.support.pair_files import other_words
 from tools.model_factory import gguf_factory, head_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT
@@ -151,9 +152,9 @@ def test_list_and_show_name_the_partners(models, library):
 def test_ctrl_c_in_a_test_leaves_everything_as_it_was(library, server):
     process = started("models", "pair", "deep", "--test")
     me = psutil.Process(process.pid)
-    while not me.children():
+    while not (children := stood_for(me).children()):
         assert process.poll() is None
-    (child,) = me.children()
+    (child,) = children
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")

@@ -21,7 +21,9 @@ from app.settings.worker_tokens import VARIABLE, named_workers, own_token, token
 from core.remote_devices.borrowing import look
 from core.values.errors import BadOption
 from tests.app.conftest import Typed
+from tests.support.commands import command
 from tests.support.disks import failing_disk, fill_up, small_disk
+from tests.support.fork_server import forked
 from tests.support.lending import TOKEN, TestWorker
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -37,7 +39,7 @@ def worker() -> Iterator[TestWorker]:
 def test_a_worker_prints_address_and_token_once_and_ends_with_ctrl_c(home: Path) -> None:
     for is_first in (True, False):
         with subprocess.Popen(
-            [sys.executable, "-m", "app", "worker", "--port", "0", "--device", "CPU", "--memory", "0.5"],
+            forked(command("worker", "--port", "0", "--device", "CPU", "--memory", "0.5")),
             stdout=subprocess.PIPE,
             text=True,
         ) as process:

@@ -150,7 +150,7 @@ def test_contenders_that_share_a_model_say_the_same_and_do_not_see_each_others_c
 @pytest.mark.slow
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     picture = tmp_path / "draft.png"
-    sizes = ["--layers", "8", "--prompts", "1", "--more-prompts", "1", "--servers", "1", "--tokens", "8"]
+    sizes = ["--layers", "6", "--prompts", "1", "--more-prompts", "1", "--servers", "1", "--tokens", "4"]
     report = run_bench("draft", *sizes, "--depths", "0,2", "--plot", str(picture))
     ways = {(entry["draft"], entry["way"]) for entry in report["rows"]}
     assert {("perfect", "depth 2"), ("realistic", "auto"), ("random", "adaptive"), ("none", "lookup")} <= ways

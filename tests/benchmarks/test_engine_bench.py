@@ -15,6 +15,7 @@ from benchmarks.bare_loop import BareLoop
 from benchmarks.engine import GREEDY, PROMPT, WIDTHS, EngineLoop
 from core.values.request import Request
 from tests.support.engines import complete, open_engine
+from tests.support.fork_server import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,7 +63,7 @@ def test_the_engines_turn_leaves_nothing_behind() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_stops_it_without_a_traceback() -> None:
-    command = [sys.executable, "-m", "benchmarks.engine", "--layers", "4"]
+    command = forked([sys.executable, "-m", "benchmarks.engine", "--layers", "4"])
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as bench:
         assert bench.stderr is not None
         said = bench.stderr.readline()

@@ -17,8 +17,8 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "app", *words]
 
 
-def started(*words: str, is_forked: bool = False, **options: Any) -> subprocess.Popen[str]:
-    """Begin a command whose output and errors are read as text; signals would end a forked one at once."""
+def started(*words: str, is_forked: bool = True, **options: Any) -> subprocess.Popen[str]:
+    """Begin a command whose output and errors are read as text; of signals a forked one gets SIGINT and SIGTERM."""
     whole = forked(command(*words)) if is_forked else command(*words)
     pipe = subprocess.PIPE
     return subprocess.Popen(whole, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, **options)

@@ -142,7 +142,7 @@ class ModelPool:
             if entry is None and folder and last:
                 tail = "/".join((*before[n_gone:], last))
                 entry = self._in_folder(folder, last) or self._named(self.aliases.get(tail, tail))
-        if entry is None or self._is_lost(entry):
+        if entry is None:
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:
             raise LoadFailed("The model {name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
@@ -160,9 +160,11 @@ class ModelPool:
         return any(one is not None and one.path == entry.path for one in failed) and not entry.path.exists()
 
     def _named(self, name: str) -> ModelEntry | None:
-        named = (host.entry for host in self.hosts if host.entry is not None and host.name == name)
-        here = (entry for entry in named if not self._is_lost(entry))  # it may be in another folder now
-        return next(here, None) or self._catalog.find(name, takes_paths=False)
+        def found() -> Iterator[ModelEntry | None]:
+            yield from (host.entry for host in self.hosts if host.name == name)
+            yield self._catalog.find(name, takes_paths=False)  # it may be in another folder now
+
+        return next((one for one in found() if one is not None and not self._is_lost(one)), None)
 
     def of(self, entry: ModelEntry) -> ModelHost | None:
         """Return the engine that has a model, or will have when the calls before have ended, or had it last."""

@@ -22,7 +22,7 @@ from app.server.http.body import Body, wants_facts
 from app.server.http.described import JSON, Schema
 from app.server.http.errors import ApiError, from_validation, refuse
 from app.server.http.sse import DONE, EventStream, encode_event, while_connected
-from app.server.library.worker import LibraryWorker
+from app.server.library.worker import library_of
 from core.values.errors import SlipstreamError
 from models.formatting.sentence import without_facts
 from models.library.requests import ROUTES, MoveModels, RemoveModel, Route
@@ -46,7 +46,7 @@ def handler_of(route: Route) -> Handler:
         fields = body.model_dump()
         if route.request is RemoveModel and fields["for_good"]:
             _check_key(http)  # what is in the trash could be taken back
-        parts = _worker(http).ask(route.request.__name__, fields)
+        parts = library_of(http).ask(route.request.__name__, fields)
         if route.request in (RemoveModel, MoveModels):
             parts = _out_of_memory(http, parts, fields.get("name"))
         if not wants_facts(http):
@@ -125,7 +125,7 @@ async def _out_of_memory(
 
 async def library_events(http: HttpRequest) -> Response:
     """Stream what happens in the library, and begin with its downloads; the library's process is started for it."""
-    news = _worker(http).news()
+    news = library_of(http).news()
     return EventStream(_news(news if wants_facts(http) else _in_english(news)))
 
 
@@ -159,11 +159,6 @@ def _whole(parts: list[Any]) -> Any:
         name: [item for part in parts for item in part[name]] if isinstance(last, list) else last
         for name, last in parts[-1].items()
     }
-
-
-def _worker(http: HttpRequest) -> LibraryWorker:
-    worker: LibraryWorker = http.app.state.library
-    return worker
 
 
 @cache

@@ -12,7 +12,7 @@ import time
 from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.client.server_process import library_command, library_environment
 from app.server.http.errors import INVALID, SERVER, ApiError, ErrorAnswer
@@ -20,6 +20,9 @@ from models.formatting.json_values import plain, value_of
 from models.formatting.program import PROGRAM_FOLDER
 from models.formatting.sentence import Sentence
 from models.library.values import TroubleKind
+
+if TYPE_CHECKING:
+    from fastapi import Request as HttpRequest
 
 BACK_OFF_SECONDS = (0.5, 1.0, 2.0, 4.0)
 STEADY_SECONDS = 60.0  # a process that lived this long may fail again as often as a new one
@@ -278,6 +281,12 @@ class LibraryWorker:
     def _fail_open(self) -> None:
         for answers in self._asked.values():
             answers.put_nowait({"stopped": True})
+
+
+def library_of(http: HttpRequest) -> LibraryWorker:
+    """Return the library of the server that a request came to."""
+    library: LibraryWorker = http.app.state.library
+    return library
 
 
 def _kill(process: Process) -> None:

@@ -16,7 +16,7 @@ from app.server.chat.model_card import STATUS
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import PING, EventStream, encode_event, while_connected
 from app.server.library.pulls import Pull, PullState, asked, begin, meant, pull_state, remove, states
-from app.server.library.worker import LibraryWorker
+from app.server.library.worker import LibraryWorker, library_of
 from app.server.remotes.exchange import model_at_remote
 from models.download.progress import DownloadPhase
 
@@ -36,20 +36,20 @@ async def unload_model(body: LoadBody, http: HttpRequest) -> Response:
     try:
         await pool_of(http).request_unload(body.model)
     except ModelNotFound:
-        running = [one for one in await states(_library(http)) if not one.is_over and _name(one.pull) == body.model]
+        running = [one for one in await states(library_of(http)) if not one.is_over and _name(one.pull) == body.model]
         if not running:
             raise
-        await asked(_library(http), "CancelDownload", number=running[0].number)
+        await asked(library_of(http), "CancelDownload", number=running[0].number)
     return _done()
 
 
 async def download_model(body: LoadBody, http: HttpRequest) -> Response:
     """Begin to download a model, OWNER/REPOSITORY:QUANTISATION; GET /models/sse says how far it is."""
     there = await model_at_remote(http, body.model)
-    pull = None if there else await while_connected(http.receive, meant(_library(http), pool_of(http), body.model))
+    pull = None if there else await while_connected(http.receive, meant(library_of(http), pool_of(http), body.model))
     if pull is None:
         raise refuse(400, f"The model {body.model[:200]!r} is here: load it with POST /models/load.", param="model")
-    await begin(_library(http), pull)
+    await begin(library_of(http), pull)
     return _done()
 
 
@@ -61,13 +61,13 @@ async def remove_model(http: HttpRequest) -> Response:
     there = await model_at_remote(http, name)
     if there is not None:
         raise refuse(400, f"{there.name} is a model of a remote, and not removed from here.", param="model")
-    await remove(_library(http), pool_of(http), await asyncio.to_thread(pool_of(http).find, name))
+    await remove(library_of(http), pool_of(http), await asyncio.to_thread(pool_of(http).find, name))
     return _done()
 
 
 async def model_events(http: HttpRequest) -> Response:
     """Stream loads, downloads and removals as they happen; the library's process is started for it."""
-    return EventStream(_events(pool_of(http), _library(http)))
+    return EventStream(_events(pool_of(http), library_of(http)))
 
 
 async def _events(pool: ModelPool, library: LibraryWorker) -> AsyncGenerator[bytes, None]:
@@ -166,11 +166,6 @@ def _ended(pull: Pull, *, is_good: bool) -> dict[str, Any]:
 
 def _name(pull: Pull) -> str:
     return f"{pull.repo_id}:{pull.wanted}"
-
-
-def _library(http: HttpRequest) -> LibraryWorker:
-    library: LibraryWorker = http.app.state.library
-    return library
 
 
 def _done() -> Response:

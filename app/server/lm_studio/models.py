@@ -20,7 +20,7 @@ from app.server.http.body import LenientBody
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import while_connected
 from app.server.library.pulls import Pull, PullState, begin, find_pull, meant, states
-from app.server.library.worker import LibraryWorker
+from app.server.library.worker import library_of
 from app.server.remotes.exchange import model_at_remote
 from app.server.remotes.listed import ListedModel
 from core.values.messages import LoadedModel
@@ -222,7 +222,7 @@ async def download_model(body: LmStudioDownloadBody, http: HttpRequest) -> Respo
     if body.quantization is not None and not _QUANTISATION.fullmatch(body.quantization):
         raise refuse(400, "quantization is written as Q4_K_M, or left out for what fits.", param="quantization")
     name = body.model if body.quantization is None else f"{body.model.rstrip('/')}:{body.quantization}"
-    library: LibraryWorker = http.app.state.library
+    library = library_of(http)
     if await model_at_remote(http, name) is not None:
         return JSONResponse({"status": "already_downloaded"})
     pull = await while_connected(http.receive, meant(library, pool_of(http), name))
@@ -241,7 +241,7 @@ async def download_model(body: LmStudioDownloadBody, http: HttpRequest) -> Respo
 
 async def download_status(job_id: str, http: HttpRequest) -> Response:
     """Say how far a download is."""
-    found = [one for one in await states(http.app.state.library) if _job_id(one.pull) == job_id]
+    found = [one for one in await states(library_of(http)) if _job_id(one.pull) == job_id]
     pull = http.app.state.begun_pulls.get(job_id)
     if not found and pull is not None:  # it was taken off the list: what is done, or was cancelled
         return JSONResponse(await _off_the_list(pull, pool_of(http)))

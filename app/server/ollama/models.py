@@ -21,7 +21,7 @@ from app.server.chat.model_card import card_of, facts_of, loaded_of
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import LineStream, while_connected
 from app.server.library.pulls import PullState, begin, find_pull, may_be, meant, remove
-from app.server.library.worker import LibraryWorker
+from app.server.library.worker import LibraryWorker, library_of
 from app.server.ollama.bodies import ModelBody, PullBody, ShowBody
 from app.server.ollama.chat import shown_name
 from app.server.remotes.exchange import Remotes, model_at_remote
@@ -281,7 +281,7 @@ _GATHERING = {"status": "pulling manifest"}
 async def pull(body: PullBody, http: HttpRequest) -> Response:
     """Download a model, and tell how far it is. It goes on in the library when the client leaves."""
     there = await model_at_remote(http, body.named)
-    steps = _here() if there is not None else _pulled(http.app.state.library, pool_of(http), body.named)
+    steps = _here() if there is not None else _pulled(library_of(http), pool_of(http), body.named)
     if body.stream is not False:
         return LineStream(_lines(steps), ping=_line(_GATHERING))
     return JSONResponse(await while_connected(http.receive, _last(steps)))
@@ -302,7 +302,7 @@ async def delete(body: ModelBody, http: HttpRequest) -> Response:
     entry = await entry_of(pool, body.named)
     if not await asyncio.to_thread(may_be, body.named, entry):
         raise ModelNotFound(body.named, pool.names())
-    await remove(http.app.state.library, pool, entry)
+    await remove(library_of(http), pool, entry)
     return Response()
 
 

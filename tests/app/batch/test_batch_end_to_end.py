@@ -62,9 +62,9 @@ def input_line(custom_id: str, prompt: str, **body: Any) -> str:
     return json.dumps(line) + "\n"
 
 
-def started(folder: Path, *words: str) -> subprocess.Popen[str]:
+def started(folder: Path, *words: str, is_forked: bool = True) -> subprocess.Popen[str]:
     files, none = (str(folder / "in"), str(folder / "out")), subprocess.DEVNULL
-    return commands.started("batch", *files, *words, stdin=none, start_new_session=True)
+    return commands.started("batch", *files, *words, is_forked=is_forked, stdin=none)
 
 
 def run(folder: Path, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -92,7 +92,7 @@ def test_two_hundred_lines_survive_kills_at_any_moment(tmp_path: Path, server: l
     for n_more in (0, 1, 60):
         with started(tmp_path, *server) as child:
             wait_for_lines(tmp_path, child, n_before + n_more)
-            time.sleep(moments.random() * (0.6 if not n_more else 0.05))
+            time.sleep(moments.random() * (0.2 if not n_more else 0.05))
             child.kill()
             child.wait()
         assert n_whole(tmp_path) >= n_before, "what is finished stays"
@@ -123,7 +123,7 @@ def test_a_server_is_started_for_the_call_and_leaves_with_it(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_kill_9_takes_the_own_server_along_and_nothing_is_lost(tmp_path: Path, server: list[str]) -> None:
     write_input(tmp_path / "in", 12, max_tokens=40)
-    with started(tmp_path, "--max-parallel", "2") as child:
+    with started(tmp_path, "--max-parallel", "2", is_forked=False) as child:
         wait_for_lines(tmp_path, child, 2)
         child.send_signal(signal.SIGSTOP)
         members = psutil.Process(child.pid).children(recursive=True)
@@ -138,7 +138,7 @@ def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path: Path, server: list[str]) -
     write_input(tmp_path / "in", 100, max_tokens=60)
     with started(tmp_path, *server) as child:
         wait_for_lines(tmp_path, child, 1)
-        os.killpg(child.pid, signal.SIGINT)
+        child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=60)
     assert (child.returncode, out) == (ExitCode.INTERRUPTED, "")
     assert err.startswith("Stopped.\n")
@@ -149,7 +149,7 @@ def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path: Path, server: list[str]) -
 
 def test_the_same_output_is_not_written_twice_at_once(tmp_path: Path, server: list[str]) -> None:
     write_input(tmp_path / "in", 60, max_tokens=60)
-    with started(tmp_path, *server) as child:
+    with started(tmp_path, *server, is_forked=False) as child:
         wait_for_lines(tmp_path, child, 1)
         child.send_signal(signal.SIGSTOP)  # it is not done before the second comes
         second = run(tmp_path, *server)
@@ -241,7 +241,7 @@ def test_a_batch_on_a_terminal_has_a_bar(tmp_path: Path, server: list[str]) -> N
     write_input(tmp_path / "in", 6)
     controller, terminal = pty.openpty()
     with subprocess.Popen(
-        command("batch", str(tmp_path / "in"), str(tmp_path / "out"), *server),
+        forked(command("batch", str(tmp_path / "in"), str(tmp_path / "out"), *server)),
         cwd=ROOT, stdin=terminal, stdout=terminal, stderr=terminal, env={**os.environ, "TERM": "xterm"},
     ) as child:  # fmt: skip
         os.close(terminal)

@@ -31,6 +31,7 @@ from core.values.errors import BadOption
 from models.formatting.program import PROGRAM_FOLDER
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.commands import ran
+from tests.support.fork_server import forked
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 
@@ -137,7 +138,9 @@ def test_whatever_name_a_client_makes_up_for_a_unix_socket_is_let_in_without_a_k
     path = tmp_path / "endpoint.sock"
     command = [*serve_command(["--on-demand"]), "--host", str(path)]
     command[command.index("127.0.0.1")] = str(tmp_path / "other.sock")
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROGRAM_FOLDER) as running:
+    with subprocess.Popen(
+        forked(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROGRAM_FOLDER
+    ) as running:
         assert b"READY" in running.stdout.readline()
         for name in ("made-up.example", "unix", "sockets"):
             with at_socket(path, name) as client:

@@ -70,11 +70,11 @@ def random_logits(seed: int, n_vocab: int, spread: float) -> np.ndarray:
 def test_what_the_sampler_chooses_lacks_nothing_and_all_else_does(
     chooser: Chooser, params: SamplingParams, spread: float
 ) -> None:
-    for seed in range(5):
+    for seed in range(3):
         logits = random_logits(seed, chooser.n_vocab, spread)
         chosen = chooser.choose(logits, params, seed, position=7)
         assert shortfall(logits, chosen, params, seed, 7) <= 1e-6
-        others = [token for token in np.argsort(-logits)[:50].tolist() if token != chosen]
+        others = [token for token in np.argsort(-logits)[:20].tolist() if token != chosen]
         assert min(shortfall(logits, token, params, seed, 7) for token in others) > 0
 
 

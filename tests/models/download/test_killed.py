@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from models.catalog.catalog import Catalog
 from models.download.model_download import DownloadRequest, ModelDownload
-from models.download.progress import DownloadOptions
+from tests.support.downloader import OPTIONS
+from tests.support.fork_server import forked
 from tools.stand_ins.hub_server import Fault
 
 CONTENT = random.Random(2).randbytes(3_000_001)
 REPO, FILE = "acme/fox-GGUF", "fox-Q4_0.gguf"
 ROOT = Path(__file__).resolve().parents[3]
-PROGRAM = """
-import sys
-from pathlib import Path
-from models.download.model_download import ModelDownload, DownloadRequest
-from models.download.progress import DownloadOptions
-from models.hub.client import Hub
-from models.hub.settings import HubSettings
-
-options = DownloadOptions(piece_bytes=1 << 17, record_bytes=1 << 14, reserve_bytes=0)
-download = ModelDownload(Hub(HubSettings(sys.argv[1])), DownloadRequest(sys.argv[2]), Path(sys.argv[3]), options)
-done = download.run(lambda progress: print(progress.n_done, flush=True))
-print("was there" if done.was_there else "done", flush=True)
-"""
 
 
 @pytest.fixture
@@ -42,9 +30,9 @@ def start(server, tmp_path):
     started = []
 
     def run() -> subprocess.Popen[str]:
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_HUB_DISABLE_TELEMETRY": "1"}
-        command = [sys.executable, "-c", PROGRAM, server.address, REPO, str(tmp_path / "models")]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment))
+        words = ("tests.support.downloader", server.address, REPO, str(tmp_path / "models"))
+        command = forked([sys.executable, "-m", *words])
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT))
         return started[-1]
 
     yield run
@@ -77,9 +65,8 @@ def test_killed_again_and_again_it_ends_with_the_right_file(seed, start, server,
         assert Catalog([folder], starter=None).entries() == ()
         assert not (folder / REPO / FILE).exists()
     server.heal()
-    options = DownloadOptions(piece_bytes=1 << 17, record_bytes=1 << 14, reserve_bytes=0)
     seen = []
-    ModelDownload(hub, DownloadRequest(REPO), folder, options).run(lambda progress: seen.append(progress.n_done))
+    ModelDownload(hub, DownloadRequest(REPO), folder, OPTIONS).run(lambda progress: seen.append(progress.n_done))
     assert (folder / REPO / FILE).read_bytes() == CONTENT
     assert max(seen[:2]) > 0
     # What was on its way to four connections when each process died, at most.
@@ -112,7 +99,7 @@ def test_the_lock_goes_with_its_process(start, server):
 def test_the_token_is_in_no_file(server, hub_with, tmp_path):
     server.add(REPO, {FILE: CONTENT}, gated="auto")
     server.fault(FILE, Fault(skip=2, status=503))
-    options = DownloadOptions(piece_bytes=1 << 17, record_bytes=1 << 14, reserve_bytes=0, patience=0.2)
+    options = replace(OPTIONS, patience=0.2)
     with pytest.raises(Exception, match="Nothing has arrived"):
         ModelDownload(hub_with("hf_good"), DownloadRequest(REPO), tmp_path / "models", options).run()
     server.heal()

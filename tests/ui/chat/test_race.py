@@ -90,39 +90,29 @@ def test_what_did_the_same_or_had_company_has_no_winner(qtbot, race: RaceDialog,
     assert [lane.words.text() for lane in race.lanes] == ["", "1.71× as fast"]
 
 
-@pytest.mark.parametrize(
-    ("n_pieces", "n_with_others", "words", "details"),
-    [
-        (4, 2, "", "others were answered for 50% of the time"),
-        (4, 1, "1.71× as fast", "others were answered for 25% of the time"),
-        (35, 1, "1.71× as fast", ""),
-    ],
-)
 def test_others_that_come_in_the_middle_are_told_and_void_only_what_they_may_have_decided(
-    qtbot,
-    race: RaceDialog,
-    server: FakeServer,
-    monkeypatch: pytest.MonkeyPatch,
-    n_pieces: int,
-    n_with_others: int,
-    words: str,
-    details: str,
+    qtbot, race: RaceDialog, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = count(1.0)
     monkeypatch.setattr("ui.chat.race.time", SimpleNamespace(monotonic=lambda: next(seconds)))
-    server.pieces, server.steps = ["word "] * n_pieces, threading.Semaphore(0)
-    race.start.click()
-    for number in range(n_pieces):
-        server.n_active = 2 if 0 < number <= n_with_others else 1
-        server.steps.release()
-        qtbot.waitUntil(lambda n_looks=number + 1: len(race.lanes[0].looks) == n_looks)
-    server.n_active = 1
-    server.steps.release(n_pieces)
-    qtbot.waitUntil(race.save.isEnabled)
-    assert [lane.words.text() for lane in race.lanes] == ["", words]
-    assert race.note.text().startswith("One after the other" if words else "Other replies were written meanwhile")
-    assert race.lanes[0].details.text().partition("128 tokens")[0].strip(" ·") == details
-    assert "others" not in race.lanes[1].details.text()
+    for n_pieces, n_with_others, words, details in (
+        (4, 2, "", "others were answered for 50% of the time"),
+        (4, 1, "1.71× as fast", "others were answered for 25% of the time"),
+        (35, 1, "1.71× as fast", ""),
+    ):
+        server.pieces, server.steps = ["word "] * n_pieces, threading.Semaphore(0)
+        race.start.click()
+        for number in range(n_pieces):
+            server.n_active = 2 if 0 < number <= n_with_others else 1
+            server.steps.release()
+            qtbot.waitUntil(lambda n_looks=number + 1: len(race.lanes[0].looks) == n_looks)
+        server.n_active = 1
+        server.steps.release(n_pieces)
+        qtbot.waitUntil(race.save.isEnabled)
+        assert [lane.words.text() for lane in race.lanes] == ["", words]
+        assert race.note.text().startswith("One after the other" if words else "Other replies were written meanwhile")
+        assert race.lanes[0].details.text().partition("128 tokens")[0].strip(" ·") == details
+        assert "others" not in race.lanes[1].details.text()
 
 
 def test_who_races_can_be_told_apart_where_names_are_long(race: RaceDialog) -> None:

@@ -382,20 +382,17 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
     assert served.focusWidget() is page.tabs["Connect"]
 
 
-@pytest.mark.parametrize(
-    ("known", "words"),
-    [
+def test_how_far_a_request_is_is_counted_in_words(page: ServerPage) -> None:
+    for known, words in (
         ({"n_generated": 1}, "1 token"),
         ({"n_generated": 1200}, "1,200 tokens"),
         ({"n_generated": 0, "n_prompt": 17}, "17 tokens of prompt"),
         ({"n_generated": 0, "n_prompt": 1}, "1 token of prompt"),
         ({"n_inputs": 1}, "1 text"),
-    ],
-)
-def test_how_far_a_request_is_is_counted_in_words(page: ServerPage, known: dict[str, int], words: str) -> None:
-    page.activity.show_state({"requests": [{"id": "a", "lane": "batch", "phase": "writing", **known}]})
-    (row,) = page.activity.requests.rows.values()
-    assert words in row.line.text().split("  ·  ")
+    ):
+        page.activity.show_state({"requests": [{"id": "a", "lane": "batch", "phase": "writing", **known}]})
+        (row,) = page.activity.requests.rows.values()
+        assert words in row.line.text().split("  ·  ")
 
 
 def test_a_load_is_ended_and_one_that_failed_says_why(qtbot, served: MainWindow, page: ServerPage) -> None:

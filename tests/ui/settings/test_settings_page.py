@@ -139,9 +139,9 @@ def test_a_file_that_says_nonsense_is_as_if_it_said_nothing(appearance: Appearan
     assert kept.engine_arguments == []
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
+def test_a_search_leaves_what_has_all_its_words(page: SettingsPage) -> None:
+    everything = shown(page)
+    for words, found in (
         ("telemetry", ["No telemetry"]),
         ("HUB account", ["Hugging Face Hub"]),
         ("GPU processor", ["Runs on"]),
@@ -150,17 +150,14 @@ def test_a_file_that_says_nonsense_is_as_if_it_said_nothing(appearance: Appearan
         ("violet", ["Accent"]),
         ("proxy", ["Hugging Face Hub"]),
         ("nothing like this", []),
-    ],
-)
-def test_a_search_leaves_what_has_all_its_words(page: SettingsPage, words: str, found: list[str]) -> None:
-    everything = shown(page)
-    page.search.setText(words)
-    assert shown(page) == found
-    assert page.state.isVisible() is not bool(found)
-    if not found:
-        page.state.button.click()
-    page.search.clear()
-    assert shown(page) == everything
+    ):
+        page.search.setText(words)
+        assert shown(page) == found, words
+        assert page.state.isVisible() is not bool(found), words
+        if not found:
+            page.state.button.click()
+        page.search.clear()
+        assert shown(page) == everything, words
 
 
 def test_options_of_the_engine_count_after_a_restart_which_the_page_offers(
