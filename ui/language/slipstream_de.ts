@@ -9510,6 +9510,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../models/files/json_store.py" />
+      <source>Another program has been writing {path} for some time. Try again in a moment.</source>
+      <translation>Ein anderes Programm schreibt schon länger {path}. Versuche es gleich noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/json_store.py" />
       <source>{path} cannot be read: {reason}. Check its permissions.</source>
       <translation>{path} kann nicht gelesen werden: {reason}. Prüfe die Rechte.</translation>
     </message>
@@ -9517,11 +9522,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../models/files/json_store.py" />
       <source>{path} is damaged and cannot be moved away: {reason}. Delete it.</source>
       <translation>{path} ist beschädigt und kann nicht weggelegt werden: {reason}. Lösche die Datei.</translation>
-    </message>
-    <message>
-      <location filename="../../models/files/json_store.py" />
-      <source>Another program has been writing {path} for some time. Try again in a moment.</source>
-      <translation>Ein anderes Programm schreibt schon länger {path}. Versuche es gleich noch einmal.</translation>
     </message>
     <message>
       <location filename="../../models/files/safe_path.py" />
