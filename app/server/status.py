@@ -37,20 +37,22 @@ HEALTH = {
 async def health(http: HttpRequest) -> Response:
     """Say whether requests are answered: 200, else 503, and what the engine does without and why.
 
-    A model that was unloaded is loaded by the next request: who stays away until this says 200 would wait for ever.
+    A model that was unloaded is loaded by the next request, and so is one whose engine was lost, with a worker or by
+    dying often: who stays away until this says 200 would wait for ever. A model that has never come up is a 503.
     """
     host = pool_of(http).main
     state = host.state
+    phase = EnginePhase.EMPTY if host.comes_back else state.phase
     body = {
-        "status": HEALTH[state.phase],
+        "status": HEALTH[phase],
         "model": host.name or None,
         "progress": state.progress,
         "problem": state.problem,
         "deaths": state.n_deaths,
         "left_out": list(state.left_out),
-        "retry_in": round(host.seconds_to_retry, 1) if state.phase is EnginePhase.FAILED else None,
+        "retry_in": round(host.seconds_to_retry, 1) if phase is EnginePhase.FAILED else None,
     }
-    return JSONResponse(body, 200 if state.phase in (EnginePhase.READY, EnginePhase.EMPTY) else 503)
+    return JSONResponse(body, 200 if phase in (EnginePhase.READY, EnginePhase.EMPTY) else 503)
 
 
 async def list_models(http: HttpRequest) -> Response:

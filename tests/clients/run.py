@@ -187,6 +187,14 @@ CLIENTS = (
         "npm",
         ("@llamaindex/openai", "@llamaindex/ollama", "zod"),
     ),
+    Client(
+        "Langflow",
+        "lfx",
+        "a flow's reply and its agent with a tool, by its executor",
+        ("langflow_client.py",),
+        more=("langchain-openai",),
+        version="1.13.0",
+    ),
     Client("OpenAI Agents", "openai-agents", "an agent with a tool, through responses", ("agents_client.py",)),
     Client(
         "OpenAI Agents (Node)",
@@ -389,6 +397,14 @@ CLIENTS = (
         "npm",
         (_NODE,),
         version="2.1.332",
+    ),
+    Client(
+        "Letta Code",
+        "@letta-ai/letta-code",
+        "one shot (`letta -p`) as from LM Studio and llama.cpp",
+        ("letta_client.mjs",),
+        "npm",
+        version="0.25.9",
     ),
     Client("Claude Agent SDK", "claude-agent-sdk", "one question, with a tool on offer", ("claude_agent_client.py",)),
     Client(

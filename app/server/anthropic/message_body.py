@@ -44,6 +44,12 @@ class AnthropicTool(LenientBody):
     input_schema: dict[str, Any] | None = None
     strict: bool | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _a_toolset_is_called_by_its_type(cls, tool: Any) -> Any:
+        is_nameless = isinstance(tool, dict) and "name" not in tool and tool.get("type") not in (None, "custom")
+        return tool | {"name": tool["type"]} if is_nameless else tool
+
 
 class AnthropicThinking(WholeNumbers, LenientBody):
     """Whether and how long the model thinks before it answers; ``between_tools``: only over the results of tools."""
@@ -323,6 +329,8 @@ def _part(block: Block, where: str) -> Block:
         source = block.get("source")
         if not isinstance(source, dict):
             raise BadRequest(f"{where} has a block of the type image without a source.", param=where)
+        if source.get("type") == "file":
+            raise BadRequest(f"{where} has an image of the type file: send it in base64.", param="messages")
         url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
         return {"type": "image_url", "image_url": {"url": url}}
     text = _text_of(block, where)

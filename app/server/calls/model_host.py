@@ -97,8 +97,8 @@ class ModelHost:
         self._draft_for = draft_for
         self.draft = ChosenDraft()  # who drafts for the model, where that was decided here
         self._named = named
-        # Models that have run with a named draft. If its file is gone later, the model is loaded without it.
-        self._drafted: set[Path] = set()
+        # Models that have run here: if the file of a named draft is gone later, they are loaded without it.
+        self._have_run: set[Path] = set()
         self.settings = settings
         # The scales for requests that give none.
         self.lora_scales = tuple(scale for _, scale in settings.lora)
@@ -133,7 +133,7 @@ class ModelHost:
         self.state = EngineState(EnginePhase.LOADING, load=self._n_loads)
         self.draft = ChosenDraft()
         # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
-        self._loader.submit(partial(self._load, entry, entry.path not in self._drafted, self._n_loads, again))
+        self._loader.submit(partial(self._load, entry, entry.path not in self._have_run, self._n_loads, again))
 
     def choose(self, entry: ModelEntry) -> None:
         """Take a model that the next call loads."""
@@ -283,6 +283,16 @@ class ModelHost:
         """Whether it has no model, and nobody waits for one: a call that comes now would have to load it."""
         is_tried_again = self.state.phase is EnginePhase.FAILED and not self.seconds_to_retry
         return self.is_idle and (is_tried_again or self.state.phase is EnginePhase.EMPTY)
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether the next call loads the model again, which has left memory or was lost with its engine.
+
+        One that has failed and has never run is tried again too, but hardly comes.
+        """
+        if self.state.phase is EnginePhase.FAILED:
+            return not self.seconds_to_retry and self.entry is not None and self.entry.path in self._have_run
+        return self.state.phase is EnginePhase.EMPTY
 
     @asynccontextmanager
     async def lease(self, entry: ModelEntry) -> AsyncIterator[LoadedModel]:
@@ -486,7 +496,7 @@ class ModelHost:
                 self._note_use()
             self.model = state.model
             if self.entry is not None:
-                self._drafted.add(self.entry.path)
+                self._have_run.add(self.entry.path)
         self._wake()
         self._rest()
         if state.phase is EnginePhase.FAILED:

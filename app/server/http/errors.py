@@ -218,6 +218,7 @@ STATUSES: Mapping[int, ErrorAnswer] = {
     408: ErrorAnswer(408, INVALID, "request_timeout", may_retry=True),
     413: ErrorAnswer(413, INVALID, "request_too_large"),
     415: ErrorAnswer(415, INVALID, "unsupported_media_type"),
+    426: ErrorAnswer(426, INVALID, "no_websockets"),
     431: ErrorAnswer(431, INVALID, "headers_too_large"),
     499: ErrorAnswer(499, INVALID, "cancelled"),  # clients try none again that is below 500
     501: ErrorAnswer(501, INVALID, "not_supported"),

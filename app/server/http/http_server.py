@@ -196,6 +196,11 @@ class HttpProtocol(HttpToolsProtocol):
                 self._refusal = said
                 self.transport.write(handshake(headers))
                 self.loop.call_later(self.head_seconds, self.transport.close)
+            elif headers.get(b"upgrade", b"").lower() == b"websocket":
+                # At this status Codex asks by POST at once; at others it tries five times more before.
+                self._refuse(
+                    426, "There are no websockets here: send requests by POST, and stream by server-sent events."
+                )
             elif self._offers_upgrade:
                 self._begin_anew(data[offer.args[0] :])
         except httptools.HttpParserError as error:

@@ -9,10 +9,13 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
+import sys
 import time
 import zlib
 from collections.abc import Collection, Iterable, Mapping
+from importlib import import_module
 from secrets import token_hex
+from typing import Any
 
 from fastapi import Request as HttpRequest
 from starlette.exceptions import HTTPException
@@ -28,6 +31,9 @@ from models.formatting.program import PROGRAM, advice, command
 
 # Six photographs of 4 MB, as base64.
 MAX_BODY = 32 * 1024 * 1024
+# JSON is read on the event loop, and while it is, no stream goes on: so many small values take about as long as a body
+# of MAX_BODY that is one text.
+MAX_VALUES = 500_000
 # A refused body is read up to this many bytes, so that the client sees the answer and not a reset connection.
 MAX_DRAINED = 2 * MAX_BODY
 # A client that sends nothing more of a body for so long has gone without saying so.
@@ -39,9 +45,11 @@ SLOWEST_BODY = 16 * 1024
 UPLOADS, MAX_UPLOAD = "/v1/files", 200 * 1024 * 1024
 FORMS = (UPLOADS, "/v1/audio/")
 OUR_OWN = "/slipstream/"
-PACKED = (b"gzip", b"x-gzip", b"deflate")
-_PACKINGS = "gzip, deflate"
+# Codex and pi send zstd where they are logged in to ChatGPT.
+PACKED = (b"gzip", b"x-gzip", b"deflate", b"zstd")
+_PACKINGS = "gzip, deflate, zstd"
 _ZLIB_OR_GZIP = zlib.MAX_WBITS | 32
+_ZSTD_WINDOW = 23  # its logarithm: no HTTP body may need more memory to be unpacked, says RFC 9659
 # The key of a scope by which a call of this server to itself is known. No request can bring it.
 INTERNAL = "slipstream.internal"
 # The last two are how containers of Docker and Podman name the machine that they run on.
@@ -252,9 +260,9 @@ def _is_json(content_type: bytes) -> bool:
 class BodyLimit:
     """Refuse bodies above ``limit`` bytes, whether the client says their length or sends them in chunks.
 
-    Bodies in gzip or deflate are unpacked, and the same limit holds for what they become. A body that stops arriving
-    for ``patience`` seconds is given up, and so is one that comes more slowly than ``slowest`` bytes per second once
-    these are over.
+    Bodies in gzip, deflate or zstd are unpacked, and the same limit holds for what they become. JSON of more than
+    ``MAX_VALUES`` is refused too. A body that stops arriving for ``patience`` seconds is given up, and so is one that
+    comes more slowly than ``slowest`` bytes per second once these are over.
     """
 
     def __init__(
@@ -286,6 +294,7 @@ class BodyLimit:
         if packed is not None:
             fields = [field for field in scope["headers"] if field[0] not in (b"content-encoding", b"content-length")]
             scope = {**scope, "headers": fields}
+        values = None if scope.get("path", "").startswith(FORMS) else _Values()
         n_read = n_unpacked = 0
         is_whole = False
         began = time.monotonic()
@@ -305,11 +314,15 @@ class BodyLimit:
                 # No more than may be there is ever unpacked: a few bytes can stand for gigabytes.
                 message = {**message, "body": packed.unpack(message.get("body", b""), limit - n_unpacked + 1)}
                 n_unpacked += len(message["body"])
+            problem = None
             if max(n_read, n_unpacked) > limit:
+                problem = _too_large(limit, "larger" if n_read > limit else "larger once it is unpacked")
+            elif values is not None and values.seen_with(message.get("body", b"")) > MAX_VALUES:
+                problem = f"The body may have {MAX_VALUES:,} values, lists and objects: send fewer at once."
+            if problem is not None:
                 if message.get("more_body"):
                     await _drain(receive, MAX_DRAINED, self._patience)
-                size = "larger" if n_read > limit else "larger once it is unpacked"
-                raise HTTPException(413, _too_large(limit, size), {"connection": "close"})
+                raise HTTPException(413, problem, {"connection": "close"})
             if packed is not None and is_whole and message["type"] == "http.request":
                 packed.check_end()
             return message
@@ -323,18 +336,41 @@ class BodyLimit:
         )
 
 
+class _Values:
+    """Counts the values of a JSON body as its parts come. Commas and brackets in texts are none."""
+
+    def __init__(self) -> None:
+        self._n, self._is_in_text, self._before = 0, False, b""
+
+    def seen_with(self, part: bytes) -> int:
+        """Return how many there are at most, with the next part."""
+        outside = (self._before + part).rstrip(b"\\")
+        n_escapes = len(self._before) + len(part) - len(outside)
+        self._before = b"\\" * (n_escapes % 2)  # what it escapes is in the next part
+        if b"\0" not in outside:  # UTF-16 and UTF-32 have one in each comma, and quotes in letters
+            pieces = outside.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+            outside = b"".join(pieces[self._is_in_text :: 2])
+            self._is_in_text ^= len(pieces) % 2 == 0
+        self._n += sum(outside.count(mark) for mark in b",[{")
+        return self._n
+
+
 class _PackedBody:
-    """A body in gzip or deflate that arrives in parts."""
+    """A body in one of ``PACKED`` that arrives in parts."""
 
     def __init__(self, encoding: str) -> None:
-        self._encoding, self._parser = encoding, zlib.decompressobj(_ZLIB_OR_GZIP)
+        self._encoding = encoding
+        self._parser: Any = zlib.decompressobj(_ZLIB_OR_GZIP)
+        self._error: type[Exception] = zlib.error
+        if encoding == "zstd":
+            self._parser, self._error = _zstd()
 
     def unpack(self, part: bytes, most: int) -> bytes:
         """Return what the next part stands for, at most so many bytes. Raises HTTPException."""
         is_over = self._parser.eof
         try:
-            body = b"" if is_over else self._parser.decompress(part, most)
-        except zlib.error:
+            body: bytes = b"" if is_over else self._parser.decompress(part, most)
+        except self._error:
             raise HTTPException(400, f"The body is not in {self._encoding}, as its header says.") from None
         if self._parser.unused_data or (is_over and part):
             raise HTTPException(400, f"The body in {self._encoding} goes on behind its end.")
@@ -344,6 +380,12 @@ class _PackedBody:
         """Raise HTTPException where the last part was not the end."""
         if not self._parser.eof:
             raise HTTPException(400, f"The body in {self._encoding} has no end.")
+
+
+def _zstd() -> tuple[Any, type[Exception]]:
+    zstd: Any = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    options = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW}
+    return zstd.ZstdDecompressor(options=options), zstd.ZstdError
 
 
 def _too_large(limit: int, size: str) -> str:

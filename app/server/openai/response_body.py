@@ -28,7 +28,7 @@ _HINTS = frozenset(
 # Items that add tools to those of the request.
 _ADDING = ("additional_tools", "tool_search_output")
 # Tools that OpenAI runs on its own machines and that a reply may do without, and what they left in a conversation.
-_HOSTED = ("web_search", "web_search_preview", "image_generation")
+_HOSTED = ("web_search", "image_generation")  # some have a word or a date behind
 _HOSTED_CALLS = ("web_search_call", "file_search_call", "image_generation_call")
 # Fields of the chat's body by other names.
 SENT_FIELDS = {
@@ -211,7 +211,7 @@ class ToolNames:
 
     def _add(self, tool: Item, namespace: str | None, param: str) -> None:
         kind, name = tool.get("type"), tool.get("name")
-        if kind in _HOSTED:
+        if str(kind).startswith(_HOSTED):
             return
         if kind == "namespace":
             for one in _objects(tool.get("tools"), param, "tools"):

@@ -234,6 +234,23 @@ def test_tools_come_and_go_in_the_middle_of_a_conversation(server):
     assert (block["type"], block["name"]) == ("tool_use", "roll_dice")
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"tools": [{"type": "browser_toolset_20260801"}]}, "of the type browser_toolset_20260801, which runs"),
+        ({"tools": [{"type": "mcp_toolset", "mcp_server_name": "a"}]}, "of the type mcp_toolset, which runs elsewhere"),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "The tool bash is of the type bash_20250124"),
+        ({"tools": [{"input_schema": {"type": "object"}}]}, "Missing required field: tools[0].name"),
+        ({"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]}]},
+         "an image of the type file: send it in base64"),
+    ],
+)  # fmt: skip
+def test_what_only_anthropic_has_is_refused_by_its_name(server, fields, words):
+    body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1} | fields
+    refused = server.http.post("/v1/messages", json=body)
+    assert (refused.status_code, words in refused.json()["error"]["message"]) == (400, True), refused.text
+
+
 def test_a_message_of_the_system_may_be_for_one_turn_only_and_set_the_effort():
     def told(*turns: dict) -> tuple[int, object]:
         chat = MessageBody.model_validate({"messages": [{"role": "user", "content": "Hi"}, *turns]}).chat()

@@ -293,6 +293,14 @@ def test_an_offer_to_speak_another_protocol_is_left_out_and_the_body_is_read() -
     assert seen == [("/whole", b'{"a":1}'), ("/chunked", b'{"a":1}'), ("/after", b"")] * 3
 
 
+def test_a_websocket_is_refused_with_the_status_at_which_codex_asks_without_one() -> None:
+    offer = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: YQ==\r\n\r\n"
+    wire = said_to(b"GET /v1/responses HTTP/1.1\r\nHost: localhost\r\n" + offer)
+    assert wire.is_closed
+    assert wire.written.startswith(b"HTTP/1.1 426 Upgrade Required\r\n")
+    assert b'"code": "no_websockets"' in wire.written
+
+
 BEGIN = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nX: "
 
 

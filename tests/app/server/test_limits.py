@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from app.server.calls.schemas import CompletionBody
 from app.server.http.keys import ApiKeys
-from app.server.http.limits import AllowedOrigins, BodyLimit, HostCheck, OriginCheck
+from app.server.http.limits import MAX_VALUES, AllowedOrigins, BodyLimit, HostCheck, OriginCheck
 from app.server.llama_cpp.completion import LlamaBody
 from app.server.openai.embeddings import EmbeddingsBody
 from app.settings.api_keys import KeyStore
@@ -269,6 +269,26 @@ def test_a_list_that_is_longer_than_any_need_is_refused_by_name(server, path, bo
         return
     assert error["param"] == field
     assert "or fewer entries, not" in error["message"]
+
+
+def test_more_values_than_anybody_sends_are_refused_and_their_marks_in_a_text_are_none(server):
+    many = {"messages": [{"role": "user", "content": "Hi"}], "metadata": {"list": [[]] * MAX_VALUES}}
+    for path in ("/v1/chat/completions", "/v1/messages", "/api/chat", "/slipstream/load"):
+        answer = server.http.post(path, json=many)
+        assert (answer.status_code, "500,000 values" in answer.text) == (413, True), path
+    # Read by bytes, the letter in UTF-16 would begin a text that hides what follows.
+    hidden = json.dumps({"prompt": "\N{IDENTICAL TO}"} | many, ensure_ascii=False).encode("utf-16")
+    assert server.http.post("/v1/completions", content=hidden).status_code == 413
+    answer = server.http.post("/v1/completions", json={"prompt": '[{,"\\"\n' * (MAX_VALUES // 2), "max_tokens": 1})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded"), answer.text
+
+
+def test_messages_that_no_template_may_write_are_too_long_and_no_fault_of_the_template(server):
+    answer = server.http.post(
+        "/v1/chat/completions", json={"messages": [{"role": "user", "content": "a " * 9_000_000}]}
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded"), answer.text
+    assert "have 18,000,000 characters" in answer.text
 
 
 def test_more_pieces_than_can_be_shown_are_refused(server):

@@ -242,6 +242,7 @@ async def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_may_b
     assert stage.engine.loads == ["a.gguf"]
     stage.say(EnginePhase.FAILED, problem="It needs 900 GB.")
     await stage.settle()
+    assert not stage.host.comes_back, "it has never come up"
     calls = [asyncio.ensure_future(stage.hold("a", asyncio.Event(), [])) for _ in range(2)]
     await stage.settle()
     assert (stage.engine.loads, stage.engine.again) == (["a.gguf"] * 2, [False, True])
@@ -258,6 +259,10 @@ async def test_while_an_engine_that_died_is_left_alone_callers_are_told_when_to_
     assert (told.answer.status, told.headers()["x-should-retry"]) == (503, "true")
     assert 3_500 < int(told.headers()["retry-after"]) <= 3_600
     assert "It died. Try again in 3" in told.message
+    assert not stage.host.comes_back
+    stage.say(EnginePhase.FAILED, problem="It died.", n_deaths=3)
+    await stage.settle()
+    assert stage.host.comes_back, "the next call loads it"
 
 
 @on_stage()

@@ -110,7 +110,7 @@ def test_a_tool_of_free_text_and_one_in_a_namespace_come_back_as_they_were_sent(
     told = responses.create(tools=[WEATHER, WEATHER | {"name": "roll_dice"}], tool_choice=some, **fields)
     assert {call.name for call in told.output} == {"roll_dice"}
     space = {"type": "namespace", "name": "home", "description": "At home.", "tools": [WEATHER]}
-    hosted = [{"type": "web_search"}, {"type": "image_generation", "output_format": "png"}]
+    hosted = [{"type": "web_search_2025_08_26"}, {"type": "image_generation", "output_format": "png"}]
     told = responses.create(tools=[space, *hosted], tool_choice="required", **fields)
     assert (told.output[-1].name, told.output[-1].namespace) == ("get_weather", "home")
 

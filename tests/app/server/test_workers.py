@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,12 @@ def beginning_of_a_chat(server: RunningServer) -> str:
     text = server.chat().choices[0].message.content
     assert text
     return text[:LENGTH_ALIKE]
+
+
+def said_healthy(server: RunningServer, status: str) -> dict[str, Any]:
+    health = until(lambda: found if (found := server.http.get("/health")).status_code == 200 else None)
+    assert health.json()["status"] == status
+    return health.json()
 
 
 @pytest.fixture
@@ -68,16 +75,18 @@ def test_a_model_on_a_worker_says_the_same_and_a_dead_worker_ends_requests_with_
         told = (f"The worker {worker.address} ", f"One of the workers {worker.address}, {other.address} ")
         assert error["message"].startswith(told)
         assert " stopped answering" in error["message"]
+        # Who asks for its health first must not stay away: only a request connects again.
+        said_healthy(remote, "unloaded")
 
         refused = remote.http.post("/v1/completions", json={"model": MODEL, "prompt": "Once", "max_tokens": 4})
         assert refused.status_code == 503
         assert "cannot be reached" in refused.json()["error"]["message"]
+        said_healthy(remote, "unloaded")
 
         again = TestWorker(worker.port)
         try:
-            until(lambda: not remote.http.get("/health").json()["retry_in"])
             assert beginning_of_a_chat(remote) == beginning_of_a_chat(server)
-            assert remote.http.get("/health").json()["deaths"] == 0
+            assert said_healthy(remote, "ok")["deaths"] == 0
         finally:
             again.close()
 
