@@ -238,7 +238,7 @@ def _what_it_gained(found: Verification) -> str:
         return f"{drafts} The replies are too short to say what that gains."
     lowest = f"{min(found.speedups):.2f}"
     if found.controls:
-        lowest = f"{lowest} (plain decoding beside itself: {min(found.controls):.2f})"
+        lowest = f"{lowest} (plain decoding beside itself at worst {min(found.controls):.2f})"
     return (
         f"{drafts} Median speed {found.median_speedup:.2f} of plain decoding, lowest {lowest}, each prompt seen for "
         "the first time."
