@@ -141,7 +141,7 @@ def _quoted() -> Iterator[tuple[str, str]]:
     yield MEASURED, f"| {window['longest_frame_ms']:.0f} ms |"
 
     predict = _result("predict")
-    for suffix in ("_bandwidth", "_cold", "_few"):
+    for suffix in ("_bandwidth", "_cold", "_few", "_again"):
         median, p90 = (predict["summary"][f"{name}_error{suffix}"] * 100 for name in ("median", "p90"))
         yield SPEED_MODEL, f"| {median:.0f} % | {p90:.0f} % |"
     kernels = {name: f"{rate / 1e9:.0f}" for name, rate in predict["settings"]["probe"]["CPU"]["weights"].items()}
