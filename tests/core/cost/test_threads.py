@@ -210,7 +210,7 @@ def test_engines_that_work_at_once_divide_the_cores_at_once() -> None:
     assert cost.time(1) == alone
     many = ThreadControl(context, cost, ThreadChoice(8, 8, 8), busy_cores=lambda: 0.0, n_cores=4)
     many.share(2)
-    assert many.threads == ThreadChoice(4, 4, 4)
+    assert many.threads == ThreadChoice(2, 2, 2), "both together have the four cores"
     many.share(1)
     assert many.threads == ThreadChoice(8, 8, 8), "the user has set them"
     few = ThreadControl(context, cost, ThreadChoice(2, 2, 2), busy_cores=lambda: 0.0, n_cores=8)
