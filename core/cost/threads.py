@@ -442,7 +442,9 @@ class BatchThreads:
         """The threads of the next batch."""
         if (now := self._clock()) >= self._look_at:
             self._look_at = now + _LOOK_SECONDS
-            self._n_left = max(1, round(self._n_open - self._busy_cores()))
+            busy = self._busy_cores()
+            # Where others compute nothing, a user may have set more threads than there are cores.
+            self._n_left = max(1, round(self._n_open - busy)) if round(busy) else self._n_threads
         return min(self._n_threads, self._n_left, self._n_shared)
 
     def share(self, n_engines: int) -> None:
