@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse, Response
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import pool_of
 from app.server.chat.model_card import facts_of
-from models.estimate.fit.memory import free_memory
+from models.estimate.fit.memory import free_memory, total_memory
 
 _FRESH_SECONDS = 0.5  # asked more often, the same figures are given
 _NVIDIA_SECONDS = 2.0  # the tool answers in a tenth of this
@@ -79,7 +79,7 @@ class Meters:
             return self._last
 
     def _measure(self, hosts: list[ModelHost], now: float) -> Figures:
-        total = psutil.virtual_memory().total
+        total = total_memory()
         weights, mapped, kv = (sum(kind) for kind in zip(*map(_memory_of, hosts), strict=True)) if hosts else (0, 0, 0)
         snapshots = [host.bridge.snapshot for host in hosts]
         kept = sum(snapshot.cache_ram_bytes for snapshot in snapshots if snapshot is not None)

@@ -120,9 +120,12 @@ class ThreadTuner:
         self._due_at = min(self._due_at, now)
         self._tries_all = True
 
-    def limit(self, most: int) -> None:
-        """Use and try at most ``most`` threads from now on; where the last limit held, as many as that."""
-        before, self._top = self._top, max(own for own in self._counts if own <= most)
+    def limit(self, most: int | None) -> None:
+        """Use and try at most ``most`` threads from now on; where the last limit held, as many as that.
+
+        None is no limit: a user may have set more threads than there are cores.
+        """
+        before, self._top = self._top, max(own for own in self._counts if most is None or own <= most)
         if self._top == before:
             return
         if self._state is not _State.FEWER or self.count > self._top or self.count == before:
@@ -341,10 +344,8 @@ class ThreadControl:
         self._cost = cost
         self.clock = clock
         self._busy_cores = busy_cores or OtherPrograms().busy_cores
-        most = max(choice.decode, choice.few, choice.many)
-        # A user may have set more threads than there are cores: alone, an engine has them all.
-        self._n_cores = max(n_cores or core_count(), most)
-        self._spare_cores = (n_cores or core_count(within_quota=False)) - most
+        self._n_cores = n_cores or core_count()
+        self._spare_cores = (n_cores or core_count(within_quota=False)) - max(choice.decode, choice.few, choice.many)
         self._was_shared = False
         self._look_at = float("-inf")
         self._counts = [choice.decode, choice.few, choice.many]
@@ -385,7 +386,7 @@ class ThreadControl:
         """Use this engine's part of the cores while ``n_engines`` compute, without waiting for steps to be slow."""
         for kind, tuner in zip(StepKind, self._tuners, strict=True):
             if tuner is not None:
-                tuner.limit(part_of_cores(n_engines, self._n_cores))
+                tuner.limit(part_of_cores(n_engines, self._n_cores) if n_engines > 1 else None)
                 self._cost.slow_down(kind, tuner.slowdown)
         self._set_counts()
 
@@ -433,8 +434,7 @@ class BatchThreads:
         """``n_threads`` are best on an idle machine; the rest as for ``ThreadControl``."""
         self._n_threads = self._n_left = self._n_shared = n_threads
         self._clock, self._busy_cores = clock, busy_cores or OtherPrograms().busy_cores
-        self._n_cores = max(n_cores or core_count(), n_threads)
-        self._n_open = n_cores or core_count(within_quota=False)
+        self._n_cores, self._n_open = n_cores or core_count(), n_cores or core_count(within_quota=False)
         self._look_at = clock() + _LOOK_SECONDS
 
     @property
@@ -442,12 +442,14 @@ class BatchThreads:
         """The threads of the next batch."""
         if (now := self._clock()) >= self._look_at:
             self._look_at = now + _LOOK_SECONDS
-            self._n_left = max(1, round(self._n_open - self._busy_cores()))
+            busy = self._busy_cores()
+            # Where others compute nothing, a user may have set more threads than there are cores.
+            self._n_left = max(1, round(self._n_open - busy)) if round(busy) else self._n_threads
         return min(self._n_threads, self._n_left, self._n_shared)
 
     def share(self, n_engines: int) -> None:
         """Use this engine's part of the cores while ``n_engines`` compute."""
-        self._n_shared = part_of_cores(n_engines, self._n_cores)
+        self._n_shared = part_of_cores(n_engines, self._n_cores) if n_engines > 1 else self._n_threads
 
 
 def thread_control(context: Context, cost: CostModel, choice: ThreadChoice, n_gpu_layers: int) -> ThreadControl | None:

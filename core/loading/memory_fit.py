@@ -124,7 +124,22 @@ def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Co
         found = replace(found, draft_path=None)
     n_gpu_layers = ALL_LAYERS if plan.setting.n_gpu_layers > facts.n_layers else plan.setting.n_gpu_layers
     found = replace(found, mmap=is_mapped(facts, found, n_gpu_layers, machine.devices[0].free))
-    return LoadPlan(found, n_gpu_layers, _size(facts, options, machine, wanted, plan), plan.placement, notices)
+    size = _size(facts, options, machine, wanted, plan)
+    longer = _size(replace(facts, n_ctx_short=0), options, machine, wanted, plan) if facts.n_ctx_short else size
+    if size.n_cells < longer.n_cells:
+        how = advice("--ctx", Sentence("a context in the model's settings"))
+        notices = (
+            *notices,
+            Sentence(
+                "{n_slots} requests at once share {n_cells:,} tokens, since the model reads texts in another way in a "
+                "longer context; with {how} of more than {n_ctx_short:,} tokens they get more.",
+                n_slots=options.n_slots,
+                n_cells=size.n_cells,
+                how=how,
+                n_ctx_short=facts.n_ctx_short,
+            ),
+        )
+    return LoadPlan(found, n_gpu_layers, size, plan.placement, notices)
 
 
 def is_mapped(facts: ModelFacts, options: EngineOptions, n_gpu_layers: int, free: int) -> bool:

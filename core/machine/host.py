@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from models.estimate.fit.memory import CGROUP_MEMBERSHIP, CGROUP_MOUNT, cgroup_folders
+from models.estimate.fit.control_groups import CGROUP_MEMBERSHIP, CGROUP_MOUNT, cgroup_folders
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -59,7 +59,8 @@ def core_count(*, within_quota: bool = True) -> int:
 def cpu_quota(membership: Path = CGROUP_MEMBERSHIP, mount: Path = CGROUP_MOUNT) -> float | None:
     """Return how many cores' time this process may take, as in a container with a limit; None if there is no limit.
 
-    With more threads than that, Linux stops all of them for a part of each tenth of a second.
+    With more threads than that, Linux stops all of them for a part of each tenth of a second. Still the number of
+    threads is rounded up, since one less would leave a part of the limit unused.
     """
     quotas = (_quota_in(folder) for folder in cgroup_folders(membership, mount, "cpu"))
     return min((quota for quota in quotas if quota is not None), default=None)

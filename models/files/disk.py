@@ -132,10 +132,10 @@ def numbered(path: Path) -> Iterator[Path]:
         yield path.with_stem(f"{path.stem}-{number}")
 
 
-def held_lock(path: Path, seconds: float = 0.0) -> FileLock | None:
+def taken_lock(path: Path, seconds: float = 0.0) -> FileLock | None:
     """Return the lock at ``path``, held until this process ends; None where another holds it for ``seconds`` more.
 
-    In a folder that cannot be written, and on a disk that knows no locks, nobody holds one.
+    On a disk that knows no locks, nobody holds one. Raises OSError where the lock cannot be opened.
     """
     from filelock import FileLock, Timeout  # slow to import, and most processes need no lock
 
@@ -145,9 +145,22 @@ def held_lock(path: Path, seconds: float = 0.0) -> FileLock | None:
         lock.acquire(timeout=seconds)
     except Timeout:
         return None
-    except (OSError, NotImplementedError):
+    except NotImplementedError:
         pass
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
     return lock
+
+
+def held_lock(path: Path, seconds: float = 0.0) -> FileLock | None:
+    """Return the lock as ``taken_lock`` does; where it cannot be opened, nobody holds it."""
+    from filelock import FileLock
+
+    try:
+        return taken_lock(path, seconds)
+    except OSError:
+        return FileLock(path, thread_local=False)
 
 
 @contextmanager
@@ -157,20 +170,13 @@ def hold_folder_lock(path: Path, stop: threading.Event, waiting: Callable[[], No
     The system frees the lock if its process dies. On a disk that knows no locks, nobody holds one. Raises Stopped when
     ``stop`` is set meanwhile, and FolderRefused.
     """
-    from filelock import FileLock, Timeout  # slow to import, and most writers need no lock
-
-    lock = FileLock(path, thread_local=False)
     while True:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=0)
-            break
-        except Timeout:
-            pass
+            lock = taken_lock(path)
         except OSError as error:
-            if error.errno in _NO_LOCKS:
-                break
             raise FolderRefused(path.parent, system_reason(error)) from error
+        if lock is not None:
+            break
         waiting()
         if stop.wait(_LOOK_SECONDS):
             raise Stopped

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from models.files.disk import held_lock, is_there, write_whole
+from models.files.disk import is_there, taken_lock, write_whole
 from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
 
@@ -61,7 +61,11 @@ class JsonStore:
     def update(self, change: Callable[[dict[str, Any]], None]) -> None:
         """Let ``change`` alter the entries and write them; raises StoreRefused."""
         with self._lock:
-            lock = held_lock(self.path.with_name(f"{self.path.name}.lock"), _LOCK_SECONDS)
+            path = self.path.with_name(f"{self.path.name}.lock")
+            try:
+                lock = taken_lock(path, _LOCK_SECONDS)
+            except OSError as error:  # without it, others' entries could be lost
+                raise _refused(path, error) from error
             if lock is None:
                 raise StoreRefused(
                     "Another program has been writing {path} for some time. Try again in a moment.", path=self.path
@@ -74,12 +78,7 @@ class JsonStore:
                 change(entries)
                 self._write(entries)
             except OSError as error:
-                reason = system_reason(error)
-                raise StoreRefused(
-                    "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
-                    path=self.path,
-                    reason=reason,
-                ) from error
+                raise _refused(self.path, error) from error
             finally:
                 lock.release()
 
@@ -132,3 +131,10 @@ class JsonStore:
     def _write(self, entries: dict[str, Any]) -> None:
         content = json.dumps({"version": _VERSION, "entries": entries}, ensure_ascii=False, indent=1)
         write_whole(self.path, content, is_durable=True, is_private=self._is_private)
+
+
+def _refused(path: Path, error: OSError) -> StoreRefused:
+    reason = system_reason(error)
+    return StoreRefused(
+        "{path} cannot be written: {reason}. Check its permissions and the disk's space.", path=path, reason=reason
+    )

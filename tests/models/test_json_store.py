@@ -146,6 +146,9 @@ def test_a_disk_that_knows_no_locks_keeps_things_and_takes_downloads(
     number = errno.EIO
     with pytest.raises(FolderRefused), hold_folder_lock(tmp_path / "x.lock", threading.Event(), lambda: None):
         pass
+    with pytest.raises(StoreRefused, match=r"things\.json\.lock cannot be written: Input/output error"):
+        one.update(lambda entries: entries.update({"c": 3}))
+    assert one.read() == {"a": 1, "b": 2}
 
 
 @pytest.mark.parametrize("is_durable", [False, True])

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from app.server.meters import Meters
 from models.estimate.fit import memory
 from models.estimate.fit.memory import EngineShape, cgroup_free, estimate, free_memory, total_memory
 from models.facts.model_facts import read_model
@@ -133,3 +134,4 @@ class TestControlGroups:
         assert total_memory() == whole
         put(tmp_path / "mount" / "outer", memory__max=1_000_000)
         assert total_memory() == 1_000_000
+        assert Meters().read([]).total == 1_000_000

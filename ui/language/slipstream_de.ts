@@ -8640,6 +8640,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
+      <source>a context in the model's settings</source>
+      <translation>einem Kontext in den Einstellungen des Modells</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>{n_slots} requests at once share {n_cells:,} tokens, since the model reads texts in another way in a longer context; with {how} of more than {n_ctx_short:,} tokens they get more.</source>
+      <translation>{n_slots} Anfragen zugleich teilen sich {n_cells:,} Token, denn in einem längeren Kontext liest das Modell Texte anders; mit {how} von mehr als {n_ctx_short:,} Token bekommen sie mehr.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
       <source>a number of GPU layers in the model's settings</source>
       <translation>eine Zahl von GPU-Schichten in den Einstellungen des Modells</translation>
     </message>

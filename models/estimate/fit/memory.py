@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
+from models.estimate.fit.control_groups import CGROUP_MEMBERSHIP, CGROUP_MOUNT, cgroup_folders
 from models.facts.model_facts import ModelFacts
 
 # llama.cpp rounds the number of cells up to this.
@@ -15,8 +15,6 @@ CELL_PADDING = 256
 # The share of free memory that a model may take; the rest is left for other uses.
 USABLE_SHARE = 0.95
 _F32, _F16 = 4, 2
-# Where Linux tells the control groups of a process, and their limits.
-CGROUP_MEMBERSHIP, CGROUP_MOUNT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,24 +126,6 @@ def cgroup_free(membership: Path, mount: Path) -> list[int]:
     """
     left = (_left_in(folder) for folder in cgroup_folders(membership, mount, "memory"))
     return [n_bytes for n_bytes in left if n_bytes is not None]
-
-
-def cgroup_folders(membership: Path, mount: Path, controller: str) -> Iterator[Path]:
-    """Yield the groups of this process and their parents, which limit it too, where ``controller`` may have files.
-
-    ``membership`` and ``mount`` as for ``cgroup_free``. The folders of one version need not exist.
-    """
-    try:
-        lines = membership.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers and controller not in controllers.split(","):
-            continue
-        root = mount / controller if controllers else mount
-        folder = root / path.lstrip("/")
-        yield from (group for group in (folder, *folder.parents) if group == root or root in group.parents)
 
 
 def _compute_bytes(facts: ModelFacts, n_kv: int, n_rows: int, n_outputs: int, flash_attention: bool) -> int:

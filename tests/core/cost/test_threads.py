@@ -170,6 +170,19 @@ def test_steps_without_rows_or_time_say_nothing() -> None:
     assert stage.cost.time(1) == pytest.approx(0.001)
 
 
+def test_batches_have_all_threads_that_a_user_has_set_while_others_rest() -> None:
+    now, others = [0.0], [0.1]
+    threads = BatchThreads(8, lambda: now[0], lambda: others[0], 4)
+    now[0] = 0.3
+    assert threads.count == 8
+    threads.share(2)
+    assert threads.count == 2, "both engines together have the four cores"
+    threads.share(1)
+    assert threads.count == 8
+    now[0], others[0] = 0.6, 1.0
+    assert threads.count == 3
+
+
 @pytest.mark.parametrize(("busy", "count"), [(0.0, 2), (0.3, 2), (1.0, 1), (2.0, 1), (5.0, 1)])
 def test_batches_have_as_many_threads_as_others_leave_cores(busy: float, count: int) -> None:
     now, others = [0.0], [busy]
@@ -210,7 +223,7 @@ def test_engines_that_work_at_once_divide_the_cores_at_once() -> None:
     assert cost.time(1) == alone
     many = ThreadControl(context, cost, ThreadChoice(8, 8, 8), busy_cores=lambda: 0.0, n_cores=4)
     many.share(2)
-    assert many.threads == ThreadChoice(4, 4, 4)
+    assert many.threads == ThreadChoice(2, 2, 2), "both together have the four cores"
     many.share(1)
     assert many.threads == ThreadChoice(8, 8, 8), "the user has set them"
     few = ThreadControl(context, cost, ThreadChoice(2, 2, 2), busy_cores=lambda: 0.0, n_cores=8)

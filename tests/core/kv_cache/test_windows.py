@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ import pytest
 
 from core.engine.engine import Engine
 from core.llama.context import Context
+from core.llama.library import L
+from core.loading.load_drafts import open_draft_engine
+from core.values.engine_options import EngineOptions
 from core.values.messages import FinishReason
-from tests.support.engines import Ledger, open_engine, run, submit
+from tests.support.engines import Ledger, load, open_engine, run, settle, submit
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
 from tests.support.prompts import EMBER, ENDLESS, words
 from tests.support.proposers import RandomProposer, use_proposer
@@ -187,14 +191,26 @@ def granite_swa(path: Path) -> Path:
     return gguf_factory.write(path, entries, [*sinks, *tensors])
 
 
+@pytest.fixture(scope="module")
+def granite() -> Path:
+    return gguf_factory.cached_file("window-granite.gguf", granite_swa)
+
+
+SMALL: dict[str, Any] = {"n_slots": 2, "n_cells": 512, "n_ctx": 512, "n_ubatch": 64}
+
+
+def lose_the_beginning(engine: Engine, first: tuple[int, ...]) -> None:
+    """Let slot 1 hold ``first``, whose beginning the layers with a window then lose."""
+    for slot, prompt in ((0, words(100, 1)), (1, first), (0, words(140, 2))):
+        submit(engine, "only", prompt, max_tokens=4, sampling=ENDLESS, slot=slot)
+        run(engine)
+
+
 @pytest.mark.parametrize("cache_ram", [0, 1 << 28])
-def test_windows_that_only_llama_knows_of_are_minded_too(tmp_path: Path, cache_ram: int) -> None:
+def test_windows_that_only_llama_knows_of_are_minded_too(granite: Path, cache_ram: int) -> None:
     first = words(150)
-    options = {"n_slots": 2, "n_cells": 512, "n_ctx": 512, "speculation": "off", "cache_ram": cache_ram}
-    with open_cut(granite_swa(tmp_path / "granite.gguf"), **options) as engine:
-        for slot, prompt in ((0, words(100, 1)), (1, first), (0, words(140, 2))):
-            submit(engine, "only", prompt, max_tokens=4, sampling=ENDLESS, slot=slot)
-            run(engine)
+    with open_cut(granite, **SMALL, speculation="off", cache_ram=cache_ram) as engine:
+        lose_the_beginning(engine, first)
         assert 0 < engine.context.first_position(1) < 100
         prompts = [first[:n_shared] + words(20, 3) for n_shared in (148, 20)]
         found = [said(engine, prompt) for prompt in prompts]
@@ -202,3 +218,65 @@ def test_windows_that_only_llama_knows_of_are_minded_too(tmp_path: Path, cache_r
         for prompt, (tokens, _) in zip(prompts, found, strict=True):
             engine.forget_texts()
             assert_same_up_to_a_near_tie(tokens, said(engine, prompt)[0])
+
+
+def test_the_engine_of_a_draft_minds_them_where_it_shares_a_running_text(granite: Path) -> None:
+    options = EngineOptions(
+        str(granite), draft_path=str(granite), n_threads=1, flash_attention="on", calibrates=False, **SMALL
+    )
+    main, loaded = load(options)
+    with closing(main), closing(open_draft_engine(main, loaded)) as engine:
+        first, ledger = words(150), Ledger()
+        submit(engine, "before", words(100, 1), max_tokens=8, sampling=ENDLESS)
+        submit(engine, "long", first, max_tokens=200, sampling=ENDLESS)
+        for name, prompt in (("before", ()), ("beside", words(140, 2)), ("shares", first[:20] + words(20, 3))):
+            if prompt:
+                submit(engine, name, prompt, max_tokens=8, sampling=GREEDY_WITH_LOGPROBS)
+            while name not in ledger.ended:
+                ledger.add(engine.step())
+        assert "long" not in ledger.ended
+        assert engine.context.first_position(1) > 20
+        engine.cancel("long")
+        run(engine, ledger)
+        assert ledger.ended["shares"].receipt.n_cached == 0
+        engine.forget_texts()
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, "shares"), said(engine, first[:20] + words(20, 3), 8)[0])
+
+
+def test_drafts_of_a_model_mind_them_too(granite: Path) -> None:
+    drafting = {"draft_path": str(granite), "draft_depth": 4, "speculation": "draft"}
+    with open_cut(granite, **SMALL, **drafting) as engine:
+        first = words(150)
+        lose_the_beginning(engine, first)
+        submit(engine, "only", first[:20] + words(20, 3), max_tokens=60, sampling=ENDLESS, slot=1)
+        receipt = run(engine).ended["only"].receipt
+    assert receipt.n_accepted > 0.9 * receipt.n_drafted > 20
+
+
+def test_they_come_back_from_ram_in_parts_that_can_be_cut(granite: Path) -> None:
+    prompt = words(150)[:100] + words(20, 3)
+    with open_cut(granite, **{**SMALL, "n_slots": 1}, speculation="off") as engine:
+        said(engine, words(150))
+        settle(engine)
+        while engine.slots.evict_idle():
+            pass
+        tokens, n_cached = said(engine, prompt)
+        assert n_cached == 100
+        assert engine.context.first_position(0) <= 100 - WINDOW
+        engine.forget_texts()
+        assert_same_up_to_a_near_tie(tokens, said(engine, prompt)[0])
+
+
+def test_what_was_kept_without_minding_them_does_not_come_back(
+    granite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for n_swa in (lambda model: 0, L.llama_model_n_swa, L.llama_model_n_swa):
+        monkeypatch.setattr(L, "llama_model_n_swa", n_swa)
+        options = {**SMALL, "speculation": "off", "cache_folder": tmp_path, "cache_disk": 1 << 30}
+        with open_cut(granite, **options) as engine:
+            settle(engine)
+            found.append(said(engine, words(150), 1)[1])
+            settle(engine)
+    assert found[:2] == [0, 0]
+    assert found[2] > 0

@@ -181,6 +181,10 @@ def test_requests_with_a_short_context_share_one_that_is_short_too(n_ctx: int, n
     facts = replace(DENSE, n_ctx_short=1024, n_ctx_train=8192)
     found = fitted(facts, machine(host=100 * GB), n_ctx=n_ctx, n_slots=4)
     assert (found.size.n_ctx, found.size.n_cells) == (n_ctx, n_cells)
+    assert [notice[: notice.index(", since")] for notice in found.notices] == (
+        ["4 requests at once share 1,024 tokens"] if n_ctx <= 1024 else []
+    )
+    assert all("with --ctx of more than 1,024 tokens they get more." in notice for notice in found.notices)
 
 
 ROUNDING = 32 << 10  # llama.cpp's log rounds to 0.01 MiB

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -63,6 +65,14 @@ def test_a_container_gets_as_many_threads_as_its_limit(monkeypatch: pytest.Monke
         assert core_count(within_quota=False) == 32
     # Others compute on the cores that it may not use, which disturbs nothing.
     assert not others_are_busy(OtherPrograms(iter([0.0, 1.0]).__next__, iter([0.0, 4.0]).__next__))
+
+
+def test_a_look_at_the_cores_reads_nothing_of_models() -> None:
+    """Every process does that first."""
+    code = "import sys, core.machine.host; print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "core.machine.host" in said
+    assert "models.facts" not in said
 
 
 def test_a_container_has_no_more_memory_than_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
