@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from models.facts.model_facts import facts_from
-from models.gguf.errors import BadGguf
+from models.gguf.errors import BadGguf, GgufError
 from models.gguf.header import read_header_from
 from tests.support.broken_gguf import entry, header, number, string, tensor
-from tests.support.hostile_gguf import SEEDS, nested, read_within_bounds, write_corpus
+from tests.support.hostile_gguf import SEEDS, mistyped, mutated, nested, read_within_bounds, write_corpus
 from tests.support.memory_source import MemorySource
 
 SECONDS, MEGABYTES_100 = 1.0, 100_000_000
@@ -40,6 +40,19 @@ def test_arrays_of_arrays_are_refused_at_the_first(name, content):
     with pytest.raises(BadGguf, match="array of arrays"):
         read_header_from(source)
     assert source.n_read <= 1 << 20
+
+
+@pytest.mark.parametrize("made", [mutated, mistyped])
+def test_a_random_header_is_read_or_refused_in_a_sentence(made):
+    for seed in range(20):
+        source = MemorySource(made(seed), total=(None, 1 << 24, 1 << 40)[seed % 3])
+        try:
+            said = facts_from([read_header_from(source)]).problem
+        except GgufError as error:
+            said = str(error)
+        assert said is None or (said[0].isupper() or said.startswith(source.name)), said
+        assert said is None or said.endswith("."), said
+        assert source.n_read < MEGABYTES_100
 
 
 LLAMA = entry("general.architecture", 8, string("llama"))

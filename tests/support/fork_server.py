@@ -21,6 +21,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from io import BufferedReader, FileIO, TextIOWrapper
 from pathlib import Path
@@ -148,6 +149,16 @@ def _client(name: str, command: list[str]) -> list[str]:
 def stood_for(process: psutil.Process) -> psutil.Process:
     """Return the process that a client stands for; any other process is itself."""
     return psutil.Process(int(name)) if (name := process.name()).isdigit() else process
+
+
+def descendants(process: psutil.Process) -> list[psutil.Process]:
+    """Return all processes below one: in place of each client, at any level, the process that it stands for."""
+    found = []
+    for child in stood_for(process).children():
+        with suppress(psutil.NoSuchProcess):  # one that has just ended
+            itself = stood_for(child)
+            found += [itself, *descendants(itself)]
+    return found
 
 
 # -- the server --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from models.gguf import header as gguf
 from tests.support.broken_gguf import array, entry, header, number, string, tensor
-from tools.model_factory.gguf_factory import EMBER, PROJECT
+from tools.model_factory.gguf_factory import EMBER, PROJECT, metadata_of
 
 SEEDS = 300
 LONG_NAME = 120_000_000
@@ -75,6 +75,18 @@ def mutated(seed: int) -> bytes:
             case _:
                 raw[at:at] = raw[at : at + choose.randint(1, 256)]
     return bytes(raw)
+
+
+def mistyped(seed: int) -> bytes:
+    """A header with keys of a real model whose values are of any type; by the seed."""
+    choose = random.Random(seed)
+    keys = [one.key for one in metadata_of(EMBER) if one.key != "general.architecture"]
+    entries = []
+    for key in choose.sample(keys, len(keys) // 2):
+        kind, value = choose.randrange(9), choose.choice(_EDGES).to_bytes(8, "little")
+        item = string("llama") if kind == 8 else value[: struct.calcsize("BbHhIif?"[kind])]
+        entries.append(choose.choice([entry(key, kind, item), array(key, kind, 70, item * 70)]))
+    return header((_LLAMA, *entries))
 
 
 @dataclass(frozen=True)

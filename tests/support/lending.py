@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 
 import psutil
 
@@ -32,8 +33,12 @@ class TestWorker:
     @property
     def lender(self) -> psutil.Process:
         """The process that serves the client of now."""
-        children = psutil.Process().children()  # those of other workers among them
-        (lender,) = (one for one in children if any(self.port == c.laddr.port for c in one.net_connections()))
+        found = []
+        for child in psutil.Process().children():  # those of other workers among them
+            with suppress(psutil.NoSuchProcess):  # one that has just ended
+                if any(self.port == connection.laddr.port for connection in child.net_connections()):
+                    found.append(child)
+        (lender,) = found
         return lender
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import cast
+from typing import NoReturn, cast
 
 import psutil
 
@@ -18,12 +18,19 @@ from app.server.http.http_server import HttpServer
 from app.server.http.listening_socket import listen
 from app.server.library.worker import LibraryWorker
 from app.settings.server_settings import ServerSettings
+from core.values.errors import EngineUnavailable
 
 SECONDS = 60.0
 KEY = "key-of-the-library"
 
 
 async def _nothing() -> None: ...
+
+
+class _NoEngine(SimpleNamespace):
+    @property
+    def main(self) -> NoReturn:
+        raise EngineUnavailable("There is no engine here.")  # commands ask whether one is at work
 
 
 class LibraryServer:
@@ -35,9 +42,7 @@ class LibraryServer:
         merged = {**library_environment(), **environment}
         settings = ServerSettings(port=0, api_keys=() if api_key is None else (api_key,))
         no_model = SimpleNamespace(path=None)
-        pool = SimpleNamespace(
-            attach=lambda: None, find=lambda name: no_model, without=lambda goes: contextlib.nullcontext()
-        )
+        pool = _NoEngine(attach=lambda: None, find=lambda name: no_model, without=lambda goes: contextlib.nullcontext())
         application = create_application(settings, cast(ModelPool, pool))
         application.state.renderer = SimpleNamespace(start=_nothing, close=_nothing)  # nobody chats here
         application.state.library = LibraryWorker(command, lambda: merged, (0.1, 0.2))

@@ -75,9 +75,9 @@ def test_a_signal_in_the_middle_of_a_stream_ends_it_with_a_sentence(start, tmp_p
         lines = answer.iter_lines()
         for _ in range(8):
             next(lines)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
         last = [line for line in lines if line][-1]
-    process.send_signal(signal.SIGINT)  # nobody likes to wait
+    process.send_signal(signal.SIGTERM)  # nobody likes to wait
     assert "shutting down" in json.loads(last.removeprefix("data: "))["error"]["message"]
     assert process.wait(60) == ExitCode.OK
     assert list((tmp_path / "runtime" / "servers").glob("*")) == []

@@ -209,6 +209,7 @@ def test_steps_that_are_broken_off_or_cancelled_leave_the_text_as_it_was(setting
         for prompt in PROMPTS[:2]:
             submit(engine, prompt, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
         ledger = break_off_verifications(engine)
+        engine.forget_texts()
         cancel_between_steps(engine, PROMPTS, (2, 5), max_tokens=40, sampling=ENDLESS)
         found, _ = greedy(engine, max_tokens=40)
     for prompt in PROMPTS[:2]:
