@@ -142,7 +142,8 @@ class ChatCall(Call[ChatCompletionBody]):
         if not turns:
             return False
         before = list(accumulate((message.n_chars for message in messages), initial=0))
-        most = before[n_system] + share * before[-1]
+        # Without what can never be written, messages would go one by one, and all be counted again each time.
+        most = before[n_system] + max(share * before[-1], before[-1] - MAX_CHARS)
         first = next((turn for turn in reversed(turns) if before[turn] <= most), turns[0])
         self.body = self.body.model_copy(update={"messages": [*messages[:n_system], *messages[first:]]})
         return True

@@ -11,11 +11,14 @@ import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.schemas import CompletionBody
+from app.server.chat.chat_call import ChatCall
 from app.server.http.keys import ApiKeys
 from app.server.http.limits import MAX_VALUES, AllowedOrigins, BodyLimit, HostCheck, OriginCheck
 from app.server.llama_cpp.completion import LlamaBody
 from app.server.openai.embeddings import EmbeddingsBody
+from app.server.templates.chat_template import MAX_CHARS
 from app.settings.api_keys import KeyStore
 from app.settings.server_settings import ServerSettings
 from core.values.addresses import host_of, origins_of
@@ -289,6 +292,16 @@ def test_messages_that_no_template_may_write_are_too_long_and_no_fault_of_the_te
     )
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded"), answer.text
     assert "have 18,000,000 characters" in answer.text
+
+
+def test_turns_above_what_can_be_written_leave_a_chat_at_once_and_not_one_by_one():
+    said = [{"role": role, "content": "a" * 1_580} for role in ("user", "assistant")]
+    messages = [{"role": "system", "content": "Be short."}, *said * 9_999]
+    call = ChatCall(ChatCompletionBody.model_validate({"messages": messages}), None, None)
+    assert all(call.drop_oldest(0.0) for _ in range(2))
+    left = call.body.messages
+    assert MAX_CHARS - 4_000 < sum(one.n_chars for one in left) <= MAX_CHARS
+    assert [one.role for one in left[:2]] == ["system", "user"]
 
 
 def test_more_pieces_than_can_be_shown_are_refused(server):
