@@ -31,9 +31,11 @@ from models.formatting.program import PROGRAM, advice, command
 
 # Six photographs of 4 MB, as base64.
 MAX_BODY = 32 * 1024 * 1024
-# JSON is read on the event loop, and while it is, no stream goes on: so many small values take about as long as a body
-# of MAX_BODY that is one text.
-MAX_VALUES = 500_000
+# JSON is read on the event loop, and while it is, no stream goes on. So many numbers take about twice as long as a body
+# of MAX_BODY that is one text, and as many keys or lists as _WEIGHTS let pass three times as long.
+MAX_VALUES = 2_000_000
+_WEIGHTS = {b",": 1, b"[": 3, b"{": 3, b":": 5}
+_COUNTED_AT_ONCE = 256 * 1024
 # A refused body is read up to this many bytes, so that the client sees the answer and not a reset connection.
 MAX_DRAINED = 2 * MAX_BODY
 # A client that sends nothing more of a body for so long has gone without saying so.
@@ -317,8 +319,11 @@ class BodyLimit:
             problem = None
             if max(n_read, n_unpacked) > limit:
                 problem = _too_large(limit, "larger" if n_read > limit else "larger once it is unpacked")
-            elif values is not None and values.seen_with(message.get("body", b"")) > MAX_VALUES:
-                problem = f"The body may have {MAX_VALUES:,} values, lists and objects: send fewer at once."
+            elif values is not None and await values.are_too_many_with(message.get("body", b"")):
+                problem = (
+                    f"The body may have {MAX_VALUES:,} values, where a list or an object counts as four and one with "
+                    "a key as six: send fewer at once."
+                )
             if problem is not None:
                 if message.get("more_body"):
                     await _drain(receive, MAX_DRAINED, self._patience)
@@ -342,8 +347,16 @@ class _Values:
     def __init__(self) -> None:
         self._n, self._is_in_text, self._before = 0, False, b""
 
-    def seen_with(self, part: bytes) -> int:
-        """Return how many there are at most, with the next part."""
+    async def are_too_many_with(self, part: bytes) -> bool:
+        """Return whether there are more than ``MAX_VALUES`` with the next part, which may be a whole body unpacked."""
+        for begin in range(0, len(part), _COUNTED_AT_ONCE):
+            if begin:
+                await asyncio.sleep(0)  # streams go on
+            if self._seen_with(part[begin : begin + _COUNTED_AT_ONCE]) > MAX_VALUES:
+                return True
+        return False
+
+    def _seen_with(self, part: bytes) -> int:
         outside = (self._before + part).rstrip(b"\\")
         n_escapes = len(self._before) + len(part) - len(outside)
         self._before = b"\\" * (n_escapes % 2)  # what it escapes is in the next part
@@ -351,7 +364,7 @@ class _Values:
             pieces = outside.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
             outside = b"".join(pieces[self._is_in_text :: 2])
             self._is_in_text ^= len(pieces) % 2 == 0
-        self._n += sum(outside.count(mark) for mark in b",[{")
+        self._n += sum(weight * outside.count(mark) for mark, weight in _WEIGHTS.items())
         return self._n
 
 
