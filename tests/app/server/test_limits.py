@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,6 +17,7 @@ from starlette.exceptions import HTTPException
 from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.schemas import CompletionBody
 from app.server.chat.chat_call import ChatCall
+from app.server.http import limits
 from app.server.http.keys import ApiKeys
 from app.server.http.limits import MAX_VALUES, AllowedOrigins, BodyLimit, HostCheck, OriginCheck
 from app.server.llama_cpp.completion import LlamaBody
@@ -56,6 +58,23 @@ async def test_a_body_that_does_not_end_is_given_up(n_parts):
         await sent_through(BodyLimit(read_all, patience=0.01), client_that_sends(parts))
     assert caught.value.status_code == 408
     assert "The body stopped for" in caught.value.detail
+
+
+async def test_zstd_is_not_taken_where_python_was_built_without(monkeypatch):
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    for module in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    limits._zstd.cache_clear()
+    try:
+        await sent_through(BodyLimit(read_all), client_that_sends([]), send, [(b"content-encoding", b"zstd")])
+    finally:
+        limits._zstd.cache_clear()
+    assert sent[0]["status"] == 415
+    assert dict(sent[0]["headers"])[b"accept-encoding"] == b"gzip, deflate"
 
 
 async def test_a_body_that_comes_byte_by_byte_is_given_up():
