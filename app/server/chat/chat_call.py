@@ -51,10 +51,6 @@ class ChatCall(Call[ChatCompletionBody]):
         """Raise BadRequest for what cannot be answered, whatever the model is."""
         if self.body.wanted_speed is ReplySpeed.DEEP:
             self.body.check_deep()
-        n_chars = sum(message.n_chars for message in self.body.messages)
-        if n_chars > MAX_CHARS:
-            message = f"The messages have {n_chars:,} characters, and may have {MAX_CHARS:,}: shorten the conversation."
-            raise refuse(400, message, param="messages", code="context_length_exceeded")
 
     async def count_tokens(self) -> int:
         """Return how many tokens the messages are as the model reads them, with the rows of their images."""

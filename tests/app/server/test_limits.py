@@ -343,11 +343,13 @@ async def test_others_go_on_while_a_body_that_was_packed_in_one_part_is_counted(
 
 
 def test_messages_that_no_template_may_write_are_too_long_and_no_fault_of_the_template(server):
-    answer = server.http.post(
-        "/v1/chat/completions", json={"messages": [{"role": "user", "content": "a " * 9_000_000}]}
-    )
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded"), answer.text
-    assert "have 18,000,000 characters" in answer.text
+    call = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": "a " * 9_000_000}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "b"}
+    messages = [*ONE, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    answer = server.http.post("/v1/messages", json={"max_tokens": 1, "messages": messages})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "context_length_exceeded"), answer.text
+    assert error["message"] == "prompt is too long: 2097152 tokens > 1024 maximum"
 
 
 def test_turns_above_what_can_be_written_leave_a_chat_at_once_and_not_one_by_one():
