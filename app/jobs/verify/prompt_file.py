@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.server.templates.chat_template import TemplateFailed, TemplateRenderer
+from app.server.http.errors import ApiError
+from app.server.templates.chat_template import TemplateRenderer
 from core.values.errors import BadOption, BadRequest
 from core.values.messages import LoadedModel
 
@@ -142,5 +143,5 @@ async def _render(renderer: TemplateRenderer, prompt: VerifyPrompt, path: Path, 
         )
     try:
         return await renderer.render(model, {"messages": list(prompt.messages)})
-    except (BadRequest, TemplateFailed) as error:
+    except (BadRequest, ApiError) as error:
         raise BadPromptFile(f"Line {prompt.line} of {path} cannot be rendered. {error.message}") from None

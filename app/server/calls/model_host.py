@@ -288,10 +288,11 @@ class ModelHost:
     def comes_back(self) -> bool:
         """Whether the next call loads the model again, which has left memory or was lost with its engine.
 
-        One that has failed and has never run is tried again too, but hardly comes.
+        One that has failed and has never run is tried again too, but hardly comes. One whose file is gone does not.
         """
         if self.state.phase is EnginePhase.FAILED:
-            return not self.seconds_to_retry and self.entry is not None and self.entry.path in self._have_run
+            has_run = self.entry is not None and self.entry.path in self._have_run and self.entry.path.exists()
+            return has_run and not self.seconds_to_retry
         return self.state.phase is EnginePhase.EMPTY
 
     @asynccontextmanager

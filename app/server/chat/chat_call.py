@@ -51,10 +51,6 @@ class ChatCall(Call[ChatCompletionBody]):
         """Raise BadRequest for what cannot be answered, whatever the model is."""
         if self.body.wanted_speed is ReplySpeed.DEEP:
             self.body.check_deep()
-        n_chars = sum(message.n_chars for message in self.body.messages)
-        if n_chars > MAX_CHARS:
-            message = f"The messages have {n_chars:,} characters, and may have {MAX_CHARS:,}: shorten the conversation."
-            raise refuse(400, message, param="messages", code="context_length_exceeded")
 
     async def count_tokens(self) -> int:
         """Return how many tokens the messages are as the model reads them, with the rows of their images."""
@@ -142,7 +138,8 @@ class ChatCall(Call[ChatCompletionBody]):
         if not turns:
             return False
         before = list(accumulate((message.n_chars for message in messages), initial=0))
-        most = before[n_system] + share * before[-1]
+        # Without what can never be written, messages would go one by one, and all be counted again each time.
+        most = before[n_system] + max(share * before[-1], before[-1] - MAX_CHARS)
         first = next((turn for turn in reversed(turns) if before[turn] <= most), turns[0])
         self.body = self.body.model_copy(update={"messages": [*messages[:n_system], *messages[first:]]})
         return True

@@ -118,7 +118,7 @@ async def template_capabilities(model: LoadedModel | _File, renderer: TemplateRe
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What a model's file says; the texts of first and last token do not count for the form of replies."""
+    """What a model's file says; neither the texts of first and last token nor the context shape replies."""
 
     facts: ModelFacts
     modified: float
@@ -126,6 +126,7 @@ class _File:
     can_insert: bool
     bos: str = ""
     eos: str = ""
+    n_ctx: int = 0
 
 
 def _will_see(entry: ModelEntry, pool: ModelPool) -> bool:

@@ -33,6 +33,7 @@ from app.server.replies.pieces import (
     Span,
 )
 from app.server.replies.reply_parser import ReplyParser
+from app.server.templates.chat_template import MOST_CHARS_OF_A_TOKEN
 from core.values.messages import Ended, FinishReason, LoadedModel, Receipt, Started, TokenLogprob
 from core.values.request import Request
 
@@ -238,7 +239,6 @@ class EngineRun:
         return [choice.end.receipt for choice in self.choices if choice.end is not None]
 
 
-_MOST_CHARS = 8  # of a token, on average; English has four
 _Run = TypeVar("_Run", bound=Run)
 _Run_co = TypeVar("_Run_co", bound=Run, covariant=True)
 
@@ -285,7 +285,7 @@ def _spare_share(run: Run | None, error: ApiError) -> float:
     """
     n_prompt, n_ctx = error.sizes or (1, 1)
     n_chars = len(run.requests[0].prompt) if isinstance(run, EngineRun) else 0
-    return max(1.0 - n_ctx / max(n_prompt, n_chars // _MOST_CHARS), 0.0) / 2
+    return max(1.0 - n_ctx / max(n_prompt, n_chars // MOST_CHARS_OF_A_TOKEN), 0.0) / 2
 
 
 async def _with_first(first: list[ChoiceUpdate], rest: Updates) -> Updates:

@@ -196,11 +196,10 @@ class HttpProtocol(HttpToolsProtocol):
                 self._refusal = said
                 self.transport.write(handshake(headers))
                 self.loop.call_later(self.head_seconds, self.transport.close)
-            elif headers.get(b"upgrade", b"").lower() == b"websocket":
+            elif self.parser.get_method() == b"GET" and b"sec-websocket-key" in headers:
                 # At this status Codex asks by POST at once; at others it tries five times more before.
-                self._refuse(
-                    426, "There are no websockets here: send requests by POST, and stream by server-sent events."
-                )
+                message = "There are no websockets here: send requests by POST, and stream by server-sent events."
+                self._refuse(426, message, upgrade_to="HTTP/1.1")
             elif self._offers_upgrade:
                 self._begin_anew(data[offer.args[0] :])
         except httptools.HttpParserError as error:
@@ -266,13 +265,15 @@ class HttpProtocol(HttpToolsProtocol):
         """Say that this is no request; what the parser says goes to the log."""
         self._refuse(400, "This is not a request in HTTP/1.1, or its address or headers are not valid.")
 
-    def _refuse(self, status: int, message: str) -> None:
+    def _refuse(self, status: int, message: str, upgrade_to: str = "") -> None:
+        """Answer and close; a 426 has to name the protocol that is spoken here (RFC 9110, 15.5.22)."""
         if self.transport.is_closing():
             return
+        connection = f"upgrade, close\r\nupgrade: {upgrade_to}" if upgrade_to else "close"
         body = refuse(status, message).encoded()
         head = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            f"content-length: {len(body)}\r\nconnection: {connection}\r\n\r\n"
         )
         self.transport.write(head.encode("ascii") + body)
         self.transport.close()

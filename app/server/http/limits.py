@@ -13,6 +13,7 @@ import sys
 import time
 import zlib
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from secrets import token_hex
 from typing import Any
@@ -31,9 +32,11 @@ from models.formatting.program import PROGRAM, advice, command
 
 # Six photographs of 4 MB, as base64.
 MAX_BODY = 32 * 1024 * 1024
-# JSON is read on the event loop, and while it is, no stream goes on: so many small values take about as long as a body
-# of MAX_BODY that is one text.
-MAX_VALUES = 500_000
+# JSON is read on the event loop, and while it is, no stream goes on. So many numbers take about twice as long as a body
+# of MAX_BODY that is one text, and as many keys or lists as _WEIGHTS let pass three times as long.
+MAX_VALUES = 2_000_000
+_WEIGHTS = {b",": 1, b"[": 3, b"{": 3, b":": 5}
+_COUNTED_AT_ONCE = 256 * 1024
 # A refused body is read up to this many bytes, so that the client sees the answer and not a reset connection.
 MAX_DRAINED = 2 * MAX_BODY
 # A client that sends nothing more of a body for so long has gone without saying so.
@@ -46,8 +49,7 @@ UPLOADS, MAX_UPLOAD = "/v1/files", 200 * 1024 * 1024
 FORMS = (UPLOADS, "/v1/audio/")
 OUR_OWN = "/slipstream/"
 # Codex and pi send zstd where they are logged in to ChatGPT.
-PACKED = (b"gzip", b"x-gzip", b"deflate", b"zstd")
-_PACKINGS = "gzip, deflate, zstd"
+PACKED = ("gzip", "deflate", "zstd")
 _ZLIB_OR_GZIP = zlib.MAX_WBITS | 32
 _ZSTD_WINDOW = 23  # its logarithm: no HTTP body may need more memory to be unpacked, says RFC 9659
 # The key of a scope by which a call of this server to itself is known. No request can bring it.
@@ -286,12 +288,15 @@ class BodyLimit:
             await send_error(scope, send, refuse(413, _too_large(limit, f"{declared} bytes")), {"connection": "close"})
             return
         encoding = (header(scope, b"content-encoding") or b"identity").strip().lower() or b"identity"
-        if encoding not in (b"identity", *PACKED):
-            named = f"The body has the encoding {encoding.decode('latin-1')[:40]!r}: send it as it is, or in "
-            await send_error(scope, send, refuse(415, f"{named}{_PACKINGS}."), {"accept-encoding": _PACKINGS})
-            return
-        packed = _PackedBody(encoding.decode()) if encoding in PACKED else None
-        if packed is not None:
+        packed = None
+        if encoding != b"identity":
+            name, known = encoding.decode("latin-1"), PACKED if _zstd() is not None else PACKED[:-1]
+            if name not in (*known, "x-gzip"):
+                ways = ", ".join(known)
+                message = f"The body has the encoding {name[:40]!r}: send it as it is, or in {ways}."
+                await send_error(scope, send, refuse(415, message), {"accept-encoding": ways})
+                return
+            packed = _PackedBody(name)
             fields = [field for field in scope["headers"] if field[0] not in (b"content-encoding", b"content-length")]
             scope = {**scope, "headers": fields}
         values = None if scope.get("path", "").startswith(FORMS) else _Values()
@@ -317,8 +322,11 @@ class BodyLimit:
             problem = None
             if max(n_read, n_unpacked) > limit:
                 problem = _too_large(limit, "larger" if n_read > limit else "larger once it is unpacked")
-            elif values is not None and values.seen_with(message.get("body", b"")) > MAX_VALUES:
-                problem = f"The body may have {MAX_VALUES:,} values, lists and objects: send fewer at once."
+            elif values is not None and await values.are_too_many_with(message.get("body", b"")):
+                problem = (
+                    f"The body may have {MAX_VALUES:,} values, where a list or an object counts as four and one with "
+                    "a key as six: send fewer at once."
+                )
             if problem is not None:
                 if message.get("more_body"):
                     await _drain(receive, MAX_DRAINED, self._patience)
@@ -342,8 +350,16 @@ class _Values:
     def __init__(self) -> None:
         self._n, self._is_in_text, self._before = 0, False, b""
 
-    def seen_with(self, part: bytes) -> int:
-        """Return how many there are at most, with the next part."""
+    async def are_too_many_with(self, part: bytes) -> bool:
+        """Return whether there are more than ``MAX_VALUES`` with the next part, which may be a whole body unpacked."""
+        for begin in range(0, len(part), _COUNTED_AT_ONCE):
+            if begin:
+                await asyncio.sleep(0)  # streams go on
+            if self._seen_with(part[begin : begin + _COUNTED_AT_ONCE]) > MAX_VALUES:
+                return True
+        return False
+
+    def _seen_with(self, part: bytes) -> int:
         outside = (self._before + part).rstrip(b"\\")
         n_escapes = len(self._before) + len(part) - len(outside)
         self._before = b"\\" * (n_escapes % 2)  # what it escapes is in the next part
@@ -351,19 +367,20 @@ class _Values:
             pieces = outside.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
             outside = b"".join(pieces[self._is_in_text :: 2])
             self._is_in_text ^= len(pieces) % 2 == 0
-        self._n += sum(outside.count(mark) for mark in b",[{")
+        self._n += sum(weight * outside.count(mark) for mark, weight in _WEIGHTS.items())
         return self._n
 
 
 class _PackedBody:
-    """A body in one of ``PACKED`` that arrives in parts."""
+    """A body in one of ``PACKED``, or in x-gzip, that arrives in parts."""
 
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding
         self._parser: Any = zlib.decompressobj(_ZLIB_OR_GZIP)
         self._error: type[Exception] = zlib.error
-        if encoding == "zstd":
-            self._parser, self._error = _zstd()
+        if encoding == "zstd" and (zstd := _zstd()) is not None:
+            options = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW}
+            self._parser, self._error = zstd.ZstdDecompressor(options=options), zstd.ZstdError
 
     def unpack(self, part: bytes, most: int) -> bytes:
         """Return what the next part stands for, at most so many bytes. Raises HTTPException."""
@@ -371,7 +388,12 @@ class _PackedBody:
         try:
             body: bytes = b"" if is_over else self._parser.decompress(part, most)
         except self._error:
-            raise HTTPException(400, f"The body is not in {self._encoding}, as its header says.") from None
+            problem = f"The body is not in {self._encoding}, as its header says."
+            if self._encoding == "zstd":  # its error does not tell one from the other
+                most_mib = (1 << _ZSTD_WINDOW) // (1 << 20)
+                needs = f"or needs more than {most_mib} MB of memory to be unpacked"
+                problem = f"The body cannot be unpacked here: it is not in zstd, {needs}."
+            raise HTTPException(400, problem) from None
         if self._parser.unused_data or (is_over and part):
             raise HTTPException(400, f"The body in {self._encoding} goes on behind its end.")
         return body
@@ -382,10 +404,12 @@ class _PackedBody:
             raise HTTPException(400, f"The body in {self._encoding} has no end.")
 
 
-def _zstd() -> tuple[Any, type[Exception]]:
-    zstd: Any = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-    options = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW}
-    return zstd.ZstdDecompressor(options=options), zstd.ZstdError
+@cache
+def _zstd() -> Any:
+    """Return the module for zstd; None where Python was built without."""
+    with contextlib.suppress(ImportError):
+        return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    return None
 
 
 def _too_large(limit: int, size: str) -> str:

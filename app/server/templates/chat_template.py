@@ -15,15 +15,17 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from app.server.http.errors import SERVER, ApiError, ErrorAnswer
+from app.server.http.errors import SERVER, ApiError, ErrorAnswer, RequestFailed
 from app.server.replies.format_finder import contrasts, found_format
 from app.server.replies.reply_format import ReplyFormat
-from core.values.errors import BadRequest
+from core.values.errors import BadRequest, PromptTooLong
+from core.values.messages import Failure, FailureKind
 from models.formatting.sentence import Sentence
 
 SECONDS = 3.0  # of computing: other programs may keep a template waiting for longer than it takes
 _LONGEST_WAIT = 20.0
 MAX_CHARS = 16 * 1024 * 1024
+MOST_CHARS_OF_A_TOKEN = 8  # on average; English has four
 MAX_FORMATS = 64  # kept at once, each of a template: a list of models asks for all of theirs
 LENGTH = struct.Struct(">I")
 SCRIPT = Path(__file__).with_name("template_process.py")
@@ -63,6 +65,10 @@ class Templated(Protocol):
     def eos(self) -> str:
         """The text of the last token."""
 
+    @property
+    def n_ctx(self) -> int:
+        """The length of the context."""
+
 
 class TemplateFailed(ApiError):
     """The model's chat template did not give a prompt."""
@@ -100,8 +106,8 @@ class TemplateRenderer:
     async def render(self, model: Templated, variables: Mapping[str, Any], turn: Turn = Turn.NEW) -> str:
         """Return the prompt for ``variables`` (messages, tools and what else the template may read).
 
-        ``turn`` says what stands at its end. Raises BadRequest when the template refuses the messages, TemplateFailed
-        when it is unusable.
+        ``turn`` says what stands at its end. Raises BadRequest when the template refuses the messages, RequestFailed
+        when they are longer than any context, TemplateFailed when it is unusable.
         """
         if model.chat_template is None:
             raise BadRequest(
@@ -121,6 +127,8 @@ class TemplateRenderer:
             if answer["kind"] == "messages":
                 message = Sentence("The chat template refuses these messages: {error}.", error=answer["error"])
                 raise BadRequest(message, param="messages")
+            if answer["kind"] == "length":
+                raise _too_long(self._max_chars // MOST_CHARS_OF_A_TOKEN, model.n_ctx)
             raise TemplateFailed(answer["error"])
         if variables.get("tools") and not answer["has_tools"]:
             message = Sentence("This model does not support tools: its template has no place for them.")
@@ -180,6 +188,8 @@ class TemplateRenderer:
                 # The late answer to a call that has gone would be taken for the next one's.
                 if answer is None:
                     await asyncio.shield(self.close())
+            if answer.get("kind") == "length" and len(frame) < self._max_chars // 2:
+                answer["kind"] = "template"  # it writes far more than it reads, whatever the messages are
             return answer
 
     async def _running(self) -> Process:
@@ -196,6 +206,12 @@ class TemplateRenderer:
         return self._process
 
 
+def _too_long(n_least: int, n_ctx: int) -> RequestFailed:
+    error = PromptTooLong(max(n_least, n_ctx + 1), n_ctx, at_least=True)
+    sizes = {"n_prompt": error.n_prompt, "n_ctx": error.n_ctx}
+    return RequestFailed(Failure(FailureKind.CONTEXT_LENGTH, error.message, error.param, **sizes))
+
+
 def _took_longer_than(seconds: float) -> TemplateFailed:
     return TemplateFailed(Sentence("it took more than {seconds:g} seconds", seconds=seconds))
 
@@ -204,6 +220,7 @@ class _SourceAlone(NamedTuple):
     chat_template: str
     bos: str = ""
     eos: str = ""
+    n_ctx: int = 0
 
 
 async def template_problem(source: str, variables: Mapping[str, Any]) -> str | None:

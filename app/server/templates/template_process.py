@@ -305,7 +305,7 @@ class Renderer:
     def answer(self, request: TemplateMessage) -> TemplateMessage:
         """Return {"text", "has_tools"}, {"texts"} for several, or {"error", "kind"}.
 
-        The kind is "messages" where the template refused them.
+        The kind is "messages" where the template refused them, and "length" where it wrote more than ``max_chars``.
         """
         try:
             template = self._template(request["source"], request["max_chars"])
@@ -313,7 +313,7 @@ class Renderer:
                 return {"texts": template.render_each(request["several"])}
             return {"text": template.render(request["variables"]), "has_tools": template.has_tools}
         except OutputTooLarge:
-            return {"kind": "template", "error": f"it wrote more than {request['max_chars']} characters"}
+            return {"kind": "length", "error": f"it wrote more than {request['max_chars']} characters"}
         except MemoryError:
             return {"kind": "template", "error": "it took too much memory"}
         except RecursionError:

@@ -14,6 +14,7 @@ import time
 import psutil
 import pytest
 
+from app.server.http.errors import RequestFailed
 from app.server.templates.builtin_templates import BUILTIN_TEMPLATES
 from app.server.templates.chat_template import TemplateFailed, TemplateRenderer
 from app.server.templates.template_process import LENGTH, ChatTemplate, make_environment
@@ -128,6 +129,13 @@ def run(source: str | None, seconds: float = 60.0, **variables) -> str:
             await own.close()
 
     return asyncio.run(once())
+
+
+def test_a_chat_that_is_longer_than_may_be_written_is_a_prompt_that_is_too_long():
+    with pytest.raises(RequestFailed, match="exceeds the available context size of 64") as caught:
+        run("{{ messages[0].content }}", messages=[{"role": "user", "content": "a" * 60_000}])
+    assert caught.value.sizes == (50_000 // 8, 64)
+    assert caught.value.param == "messages"
 
 
 def test_the_process_renders_with_the_texts_of_special_tokens():

@@ -298,7 +298,23 @@ def test_a_websocket_is_refused_with_the_status_at_which_codex_asks_without_one(
     wire = said_to(b"GET /v1/responses HTTP/1.1\r\nHost: localhost\r\n" + offer)
     assert wire.is_closed
     assert wire.written.startswith(b"HTTP/1.1 426 Upgrade Required\r\n")
+    assert b"\r\nconnection: upgrade, close\r\nupgrade: HTTP/1.1\r\n" in wire.written
     assert b'"code": "no_websockets"' in wire.written
+
+
+def test_only_a_websockets_handshake_is_refused_as_one() -> None:
+    methods = list[str]()
+
+    async def application(scope, receive, send) -> None:
+        methods.append(scope["method"])
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    offer = b"Host: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    said_to(b"GET / HTTP/1.1\r\n" + offer + b"\r\n", to=application)
+    post = b"POST / HTTP/1.1\r\n" + offer + b"Sec-WebSocket-Key: YQ==\r\nContent-Length: 2\r\n\r\n{}"
+    said_to(post, to=application)
+    assert methods == ["GET", "POST"]
 
 
 BEGIN = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nX: "

@@ -30,10 +30,13 @@ from models.catalog.catalog import STARTER_FOLDER
 from tests.support.fork_server import stood_for
 from tests.support.waiting import until
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+try:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+except ImportError:  # a Python that was built without
+    zstd = None
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 
@@ -212,7 +215,9 @@ def test_another_method_a_doubled_prefix_and_another_type_are_put_right(server):
 def test_a_body_in_gzip_deflate_or_zstd_is_unpacked(server):
     body = json.dumps({"messages": USER, "max_tokens": 3}).encode()
     plain = post(server, body).json()["usage"]["prompt_tokens"]
-    ways = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress, "identity": bytes}
+    ways = {"gzip": gzip.compress, "deflate": zlib.compress, "identity": bytes}
+    if zstd is not None:
+        ways["zstd"] = zstd.compress
     for name, pack in ways.items():
         packed = pack(body)
         answer = post(server, packed, Content_Encoding=name)
@@ -243,26 +248,29 @@ def test_a_packed_body_that_is_none_or_too_large_is_refused(server, path):
     def sent(body: bytes, name: str):
         return server.http.post(path, content=body, headers={"content-encoding": name})
 
-    for pack, name in ((gzip.compress, "gzip"), (zstd.compress, "zstd")):
+    packs = {"gzip": gzip.compress} | ({"zstd": zstd.compress} if zstd is not None else {})
+    for name, pack in packs.items():
         assert sent(b"{}", name).status_code == 400
         assert sent(pack(b"{}") * 2, name).status_code == 400
         assert sent(pack(b"{}" * 1_000)[:-9], name).status_code == 400
+    ways = "gzip, deflate, zstd" if zstd is not None else "gzip, deflate"
     foreign = sent(b"{}", "br")
-    assert (foreign.status_code, foreign.headers["accept-encoding"]) == (415, "gzip, deflate, zstd")
-    assert "'br': send it as it is, or in gzip, deflate, zstd." in foreign.text
+    assert (foreign.status_code, foreign.headers["accept-encoding"]) == (415, ways)
+    assert f"'br': send it as it is, or in {ways}." in foreign.text
     assert foreign.headers["request-id" if path == "/v1/messages" else "x-request-id"].startswith("req_")
     memory = stood_for(psutil.Process(server.process.pid)).memory_info
     before = memory().rss
     packer = zlib.compressobj(9, wbits=31)
     first, again = (packer.compress(bytes(1 << 24)) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
-    wide = {zstd.CompressionParameter.window_log: 24}
-    assert "not in zstd" in sent(zstd.compress(os.urandom(1 << 24), options=wide), "zstd").text, (
-        "its window is too large"
-    )
-    packer = zstd.ZstdCompressor()
-    zeros = b"".join(packer.compress(bytes(1 << 24)) for _ in range(64))
-    for huge, name in ((first + again * 63, "gzip"), (zeros + packer.flush(), "zstd")):  # a gigabyte each
-        answer = sent(huge, name)
+    huge = {"gzip": first + again * 63}  # a gigabyte each
+    if zstd is not None:
+        wide = {zstd.CompressionParameter.window_log: 24}
+        told = sent(zstd.compress(os.urandom(1 << 24), options=wide), "zstd").text
+        assert "not in zstd, or needs more than 8 MB of memory to be unpacked." in told, "its window is too large"
+        packer = zstd.ZstdCompressor()
+        huge["zstd"] = b"".join(packer.compress(bytes(1 << 24)) for _ in range(64)) + packer.flush()
+    for name, body in huge.items():
+        answer = sent(body, name)
         assert (answer.status_code, "unpacked" in answer.text) == (413, True)
     assert memory().rss - before < 500_000_000
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
+from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.schemas import CompletionBody
+from app.server.chat.chat_call import ChatCall
+from app.server.http import limits
 from app.server.http.keys import ApiKeys
 from app.server.http.limits import MAX_VALUES, AllowedOrigins, BodyLimit, HostCheck, OriginCheck
 from app.server.llama_cpp.completion import LlamaBody
 from app.server.openai.embeddings import EmbeddingsBody
+from app.server.templates.chat_template import MAX_CHARS
 from app.settings.api_keys import KeyStore
 from app.settings.server_settings import ServerSettings
 from core.values.addresses import host_of, origins_of
@@ -51,6 +58,23 @@ async def test_a_body_that_does_not_end_is_given_up(n_parts):
         await sent_through(BodyLimit(read_all, patience=0.01), client_that_sends(parts))
     assert caught.value.status_code == 408
     assert "The body stopped for" in caught.value.detail
+
+
+async def test_zstd_is_not_taken_where_python_was_built_without(monkeypatch):
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    for module in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    limits._zstd.cache_clear()
+    try:
+        await sent_through(BodyLimit(read_all), client_that_sends([]), send, [(b"content-encoding", b"zstd")])
+    finally:
+        limits._zstd.cache_clear()
+    assert sent[0]["status"] == 415
+    assert dict(sent[0]["headers"])[b"accept-encoding"] == b"gzip, deflate"
 
 
 async def test_a_body_that_comes_byte_by_byte_is_given_up():
@@ -272,23 +296,70 @@ def test_a_list_that_is_longer_than_any_need_is_refused_by_name(server, path, bo
 
 
 def test_more_values_than_anybody_sends_are_refused_and_their_marks_in_a_text_are_none(server):
-    many = {"messages": [{"role": "user", "content": "Hi"}], "metadata": {"list": [[]] * MAX_VALUES}}
+    many = {"messages": [{"role": "user", "content": "Hi"}], "metadata": {"list": [[]] * (MAX_VALUES // 4)}}
     for path in ("/v1/chat/completions", "/v1/messages", "/api/chat", "/slipstream/load"):
         answer = server.http.post(path, json=many)
-        assert (answer.status_code, "500,000 values" in answer.text) == (413, True), path
+        assert (answer.status_code, "2,000,000 values" in answer.text) == (413, True), path
     # Read by bytes, the letter in UTF-16 would begin a text that hides what follows.
     hidden = json.dumps({"prompt": "\N{IDENTICAL TO}"} | many, ensure_ascii=False).encode("utf-16")
     assert server.http.post("/v1/completions", content=hidden).status_code == 413
-    answer = server.http.post("/v1/completions", json={"prompt": '[{,"\\"\n' * (MAX_VALUES // 2), "max_tokens": 1})
+    answer = server.http.post("/v1/completions", json={"prompt": '[{,"\\"\n' * (MAX_VALUES // 6), "max_tokens": 1})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded"), answer.text
+
+
+@pytest.mark.parametrize(
+    ("body", "is_taken"),
+    [
+        (b"[" + b"1," * 1_900_000 + b"1]", True),
+        (b"[" + b"[]," * 450_000 + b"1]", True),
+        (json.dumps(dict.fromkeys(map(str, range(300_000)), 1)).encode(), True),
+        (json.dumps(dict.fromkeys(map(str, range(350_000)), 1)).encode(), False),
+        (b"[" + b"1," * MAX_VALUES + b"1]", False),
+    ],
+)
+async def test_values_count_by_how_long_they_take_to_be_read(body, is_taken):
+    receive = client_that_sends([{"type": "http.request", "body": body}])
+    with nullcontext() if is_taken else pytest.raises(HTTPException, match="a key as six"):
+        await sent_through(BodyLimit(read_all), receive)
+
+
+@pytest.mark.parametrize("mark", [b'"', b'"a",'])
+async def test_others_go_on_while_a_body_that_was_packed_in_one_part_is_counted(mark):
+    n_turns = 0
+
+    async def others():
+        nonlocal n_turns
+        while True:
+            n_turns += 1
+            await asyncio.sleep(0)
+
+    receive = client_that_sends([{"type": "http.request", "body": gzip.compress(mark * ((8 << 20) // len(mark)))}])
+    working = asyncio.ensure_future(others())
+    headers = [(b"content-encoding", b"gzip")]
+    with nullcontext() if mark == b'"' else pytest.raises(HTTPException, match="values"):
+        await sent_through(BodyLimit(read_all), receive, headers=headers)
+    working.cancel()
+    assert n_turns > 25
 
 
 def test_messages_that_no_template_may_write_are_too_long_and_no_fault_of_the_template(server):
-    answer = server.http.post(
-        "/v1/chat/completions", json={"messages": [{"role": "user", "content": "a " * 9_000_000}]}
-    )
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded"), answer.text
-    assert "have 18,000,000 characters" in answer.text
+    call = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": "a " * 9_000_000}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "b"}
+    messages = [*ONE, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    answer = server.http.post("/v1/messages", json={"max_tokens": 1, "messages": messages})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "context_length_exceeded"), answer.text
+    assert error["message"] == "prompt is too long: 2097152 tokens > 1024 maximum"
+
+
+def test_turns_above_what_can_be_written_leave_a_chat_at_once_and_not_one_by_one():
+    said = [{"role": role, "content": "a" * 1_580} for role in ("user", "assistant")]
+    messages = [{"role": "system", "content": "Be short."}, *said * 9_999]
+    call = ChatCall(ChatCompletionBody.model_validate({"messages": messages}), None, None)
+    assert all(call.drop_oldest(0.0) for _ in range(2))
+    left = call.body.messages
+    assert MAX_CHARS - 4_000 < sum(one.n_chars for one in left) <= MAX_CHARS
+    assert [one.role for one in left[:2]] == ["system", "user"]
 
 
 def test_more_pieces_than_can_be_shown_are_refused(server):

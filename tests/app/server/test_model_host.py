@@ -263,6 +263,8 @@ async def test_while_an_engine_that_died_is_left_alone_callers_are_told_when_to_
     stage.say(EnginePhase.FAILED, problem="It died.", n_deaths=3)
     await stage.settle()
     assert stage.host.comes_back, "the next call loads it"
+    A.path.unlink()
+    assert not stage.host.comes_back, "its file is gone"
 
 
 @on_stage()

@@ -200,6 +200,7 @@ def test_a_model_whose_file_comes_back_is_loaded_with_the_next_request(start, tm
         lose()
         while (refused := client.post("/v1/chat/completions", json=chat)).status_code == 503:
             time.sleep(0.05)  # it may still wait before it looks
+        assert client.get("/health").status_code == 503
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "model_not_found")
         away.rename(path)
         deadline = time.monotonic() + 60
