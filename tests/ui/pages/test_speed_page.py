@@ -132,6 +132,8 @@ def test_the_line_reaches_the_figure_of_a_reply_that_was_over_before_its_speed_w
     assert history.lines(10.1)[2][-1] == 8.0
     assert add(12.0, "fox", idle, reply)[-1] == 0.0, "it counts once"
     assert add(14.0, "hen", idle, earlier)[-1] == 0.0, "it is of another model's past"
+    history.add(16.0, ServerState(phase="loading", model="hen"))
+    assert add(18.0, "hen", idle, reply)[-1] == 540.0, "the first one after a load"
 
 
 @pytest.mark.parametrize(
