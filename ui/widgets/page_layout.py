@@ -40,6 +40,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
 from ui.language import tr
 from ui.theme.colours import Dressed, colours
@@ -412,24 +413,30 @@ def style_as(widget: QWidget, name: str, value: object) -> None:
 def set_menu(button: QPushButton | QToolButton, menu: QMenu) -> None:
     """Let a button open a menu."""
     button.setMenu(menu)
-    menu.aboutToHide.connect(lambda: QTimer.singleShot(0, button, lambda: _look_for_mouse(button)))
+    menu.aboutToShow.connect(lambda: _forget_mouse_when_closed(menu, button))
 
 
-def _look_for_mouse(button: QWidget) -> None:
+def _forget_mouse_when_closed(menu: QMenu, button: QWidget) -> None:
     """Qt does not tell a button that the mouse has gone into its menu: it would look as if it were still there."""
-    is_here = button.rect().contains(button.mapFromGlobal(QCursor.pos()))
-    if button.underMouse() is not is_here:
-        button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, is_here)
-        button.update()
+
+    def look() -> None:
+        is_here = button.rect().contains(button.mapFromGlobal(QCursor.pos()))
+        if button.underMouse() is not is_here:
+            button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, is_here)
+            button.update()
+
+    # Later, as it is still being closed; a menu may outlive its button.
+    menu.aboutToHide.connect(
+        lambda: QTimer.singleShot(0, button, look) if isValid(button) else None,
+        Qt.ConnectionType.SingleShotConnection,
+    )
 
 
 def open_menu(menu: QMenu, button: QWidget, *, is_above: bool = False) -> None:
     """Open a menu below a button, or above it, where the button begins."""
     size, edge = menu.sizeHint(), button.rect()
     left = edge.right() + 1 - size.width() if menu.isRightToLeft() else edge.left()
-    menu.aboutToHide.connect(
-        lambda: QTimer.singleShot(0, button, lambda: _look_for_mouse(button)), Qt.ConnectionType.SingleShotConnection
-    )
+    _forget_mouse_when_closed(menu, button)
     menu.popup(button.mapToGlobal(QPoint(left, edge.top() - size.height() if is_above else edge.bottom())))
 
 
