@@ -967,6 +967,21 @@ def test_a_reply_whose_engine_died_leads_to_another_model_while_its_own_is_not_h
     assert ended(qtbot, window).status is Status.DONE
 
 
+def test_a_model_of_another_server_is_there_as_soon_as_that_server_is_known(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    window.page.choose_model("rack/fox")
+    server.error = (503, {"error": {"message": "The engine stopped.", "type": "x", "code": "engine_died"}})
+    ask(qtbot, window, "Hi")
+    button = reply_view(window).problem.button
+    assert button.text() == "Choose another model"
+    server.remotes = ["rack"]
+    window.watch.look()
+    qtbot.waitUntil(lambda: button.text() == "Try again")
+
+
 def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow, server: FakeServer) -> None:
     long = [f"{n} line\n\n" for n in range(60)]
     server.pieces = [*long, "Über die **Brücke** 🦊 gehen.\n\n", *long]
