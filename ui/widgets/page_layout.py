@@ -44,7 +44,7 @@ from shiboken6 import isValid
 
 from ui.language import tr
 from ui.theme.colours import Dressed, colours
-from ui.theme.icons import pixmap
+from ui.theme.icons import pixmap, set_icon
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
@@ -52,6 +52,7 @@ from ui.widgets.flow_layout import FlowLayout
 
 TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
 _PREPARE_MS = 50
+_ARROWS = {"backButton": "left", "forwardButton": "right", "toParentButton": "up"}  # of Qt's dialog for files
 _TAB_STOPS = (
     Qt.FocusPolicy.ClickFocus,
     Qt.FocusPolicy.StrongFocus,
@@ -380,6 +381,9 @@ def file_dialog(parent: QWidget, title: str, filters: str = "") -> QFileDialog:
         arrow.setPixmap(pixmap("down", colours().muted, 12, dialog.devicePixelRatioF()))
         arrow.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         fill(QHBoxLayout(box), STRETCH, arrow, margins=(0, 0, Space.S, 0))
+    for button in dialog.findChildren(QToolButton):
+        if button.objectName() in _ARROWS:  # Qt's own are black in each theme
+            set_icon(button, _ARROWS[button.objectName()], colours().text, colours().disabled)
     return dialog
 
 
