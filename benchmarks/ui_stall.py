@@ -349,7 +349,6 @@ def measure_start() -> ReportRow:
 def measure_speed_page(application: QApplication) -> list[ReportRow]:
     """Measure what a core does for figures that come ten times a second, with their lines in view and without."""
     from core.values.messages import Snapshot
-    from ui.client.api import ServerState
 
     rows: list[ReportRow] = []
     source = Source([], 1.0)
@@ -357,7 +356,7 @@ def measure_speed_page(application: QApplication) -> list[ReportRow]:
         window = open_window(application, Path(folder))
         for at in range(-360, 0):
             working = Snapshot(is_idle=False, decode_rate=440.0 + at % 7)
-            window.speeds.add(time.monotonic() + at / 2, ServerState(snapshot=working))
+            window.speeds.add(time.monotonic() + at / 2, working)
         window.desk.current._api.connect_to(source.url, None)
         window.show_page("speed")
         page = window.speed

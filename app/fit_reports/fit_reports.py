@@ -220,7 +220,7 @@ def as_fields(judgement: FitReport) -> dict[str, Any]:
 
 def as_lines(judgement: FitReport) -> list[list[str]]:
     """The judgement as rows of label and text."""
-    from models.formatting.figures import rate
+    from models.formatting.figures import expected_speed, rate
 
     rows = [["fit", f"{judgement.verdict.value}. {judgement.sentence}"], *(["", note] for note in judgement.notes)]
     plan, speed, drafted, measured = judgement.plan, judgement.speed, judgement.with_draft, judgement.measured
@@ -229,8 +229,8 @@ def as_lines(judgement: FitReport) -> list[list[str]]:
     elif judgement.fitting is not None:
         rows.append(["would fit", _plan_text(judgement.fitting)])
     if speed is not None:
-        behind = f"{rate(speed.full)} after {speed.n_ctx:,} tokens"
-        rows.append(["predicted", f"{rate(speed.empty)} tokens/s at an empty context, {behind}"])
+        behind = f"{expected_speed(speed.full)} after {speed.n_ctx:,} tokens"
+        rows.append(["predicted", f"{expected_speed(speed.empty)} at an empty context, {behind}"])
     elif judgement.lacks_speed:
         rows.append(["predicted", UNKNOWN_SPEED])
     if drafted is not None:
@@ -262,13 +262,13 @@ def _plan(plan: PlacementPlan) -> dict[str, Any]:
 
 
 def _draft_text(drafted: DraftSpeed, plain: float) -> str:
-    from models.formatting.figures import rate
+    from models.formatting.figures import expected_speed
 
     if drafted.is_measured:
-        return f"{rate(drafted.rate)} tokens/s, {drafted.rate / plain:.2f}× as measured here"
+        return f"{expected_speed(drafted.rate)}, {drafted.rate / plain:.2f}× as measured here"
     known = "measured" if drafted.is_acceptance_measured else "assumed"
     share = f"{100 * drafted.acceptance:.0f} % of drafted tokens accepted, {known}"
-    return f"{rate(drafted.rate)} tokens/s ({share})" if drafted.depth else f"drafting does not pay ({share})"
+    return f"{expected_speed(drafted.rate)} ({share})" if drafted.depth else f"drafting does not pay ({share})"
 
 
 def _plan_text(plan: PlacementPlan) -> str:

@@ -20,6 +20,7 @@ _HOLE: Final = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _FORMS: Final[Mapping[str, Callable[[Any], str]]] = {
     "size": figures.size,
     "rate": figures.rate,
+    "expected": figures.expected_speed,
     "duration": figures.duration,
 }
 
@@ -33,7 +34,7 @@ def speak(translate: Callable[[str], str]) -> None:
 
 
 class Sentence(str):
-    """A text with its facts in place of its {holes}. Formats are Python's, or "size", "rate" and "duration".
+    """A text with its facts in place of its {holes}. Formats are Python's, or those of _FORMS.
 
     A fact that is a sentence itself keeps its own facts.
     """

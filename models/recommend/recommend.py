@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from models.estimate.fit.summary import FitVerdict
 from models.facts.quantisation_rank import is_needless, rank
-from models.formatting.figures import rate
+from models.formatting.figures import expected_speed
 from models.formatting.sentence import Sentence
 from models.recommend.fit_report import FitReport
 
@@ -99,15 +99,15 @@ def _rate(one: QuantisationOption) -> float:
 
 
 def _pace(one: QuantisationOption) -> str:
-    """The speed in the figures of the fit report of the same file."""
+    """The speed as the fit report of the same file has it."""
     speed = one.judgement.speed
     if speed is None:
         return Sentence("how fast it is here is not known")
     empty, full = speed.empty, speed.full
-    if rate(full) == rate(empty):
-        return Sentence("{empty:rate} tokens/s here", empty=empty)
+    if expected_speed(full) == expected_speed(empty):
+        return Sentence("{empty:expected} here", empty=empty)
     return Sentence(
-        "{empty:rate} tokens/s here, {full:rate} after {n_ctx:,} tokens", empty=empty, full=full, n_ctx=speed.n_ctx
+        "{empty:expected} here, {full:expected} after {n_ctx:,} tokens", empty=empty, full=full, n_ctx=speed.n_ctx
     )
 
 

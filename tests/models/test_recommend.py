@@ -29,10 +29,10 @@ def one(
 def test_the_best_quality_that_is_quick_enough():
     found = recommend([one("Q4_K_M", 5, 18), one("Q6_K", 7, 12), one("Q8_0", 9, 8)])
     assert found.candidate.quantisation == "Q6_K"
-    assert found.sentence == "Q6_K, the best quality that fits well and is quick enough: 12 tokens/s here."
+    assert found.sentence == "Q6_K, the best quality that fits well and is quick enough: ≈ 12 tok/s here."
     judged = FitReport(FitVerdict.GREEN, "It fits.", speed=SpeedPrediction(18.4, 9.96, 8192))
     found = recommend([QuantisationOption("Q8_0", "Q8_0", 9, judged)])
-    assert found.sentence.endswith("18 tokens/s here, 10.0 after 8,192 tokens.")
+    assert found.sentence.endswith("≈ 18 tok/s here, ≈ 10 tok/s after 8,192 tokens.")
     assert recommend([one("F16", 16, 40), one("Q8_0", 9, 70)]).candidate.quantisation == "Q8_0"
     assert recommend([one("F16", 16, 40)]).candidate.quantisation == "F16"
     found = recommend([one("Q4_K_M", 5, None), one("Q6_K", 7, None)])
@@ -46,7 +46,7 @@ def test_others_only_where_none_is_quick_or_fits_well():
     found = recommend([one("Q8_0", 9, 3), one("Q4_K_M", 5, 6.25), one("Q2_K", 3, 5)])
     assert found.candidate.quantisation == "Q4_K_M"
     assert "None that fits well keeps 10 tokens/s while its context fills" in found.sentence
-    assert found.sentence.endswith("this one is the fastest that fits: 6.2 tokens/s here.")
+    assert found.sentence.endswith("this one is the fastest that fits: ≈ 6.2 tok/s here.")
     tight = one("Q6_K", 7, 20, FitVerdict.TIGHT)
     assert recommend([tight, one("Q4_K_M", 5, 20)]).candidate.quantisation == "Q4_K_M"
     assert recommend([tight, one("Q8_0", 9, None, FitVerdict.NO)]).candidate.quantisation == "Q6_K"

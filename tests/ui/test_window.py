@@ -78,7 +78,7 @@ from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
 from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
 from ui.widgets.growing_edit import LONGEST_LINE
-from ui.widgets.page_layout import PageTabs, ScrollColumn, ask_first
+from ui.widgets.page_layout import PageTabs, ScrollColumn, ask_first, open_menu, set_menu
 from ui.widgets.row_list import ROW_HEIGHT
 from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
@@ -905,12 +905,26 @@ def test_what_goes_away_leaves_the_keyboard_where_it_was(qtbot, window: MainWind
 
 def test_a_button_whose_menu_is_closed_does_not_look_as_if_the_mouse_were_on_it(qtbot, window: MainWindow) -> None:
     QCursor.setPos(window.mapToGlobal(window.rect().center()))
-    picker, more = window.page.picker, window.chats.history.more
-    for button, open_it in ((picker.button, picker.open), (more, more.click)):
+    own, more = QPushButton("More", window), window.chats.history.more
+    set_menu(own, QMenu(window))
+    own.menu().addAction("Less")
+    for button, open_it in ((own, lambda: own.menu().popup(QPoint())), (more, more.click)):
         button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse)  # as the click that opens it leaves it
         open_it()
         QApplication.activePopupWidget().close()
-        qtbot.waitUntil(lambda button=button: not button.underMouse())
+        qtbot.waitUntil(lambda button=button: not button.underMouse(), timeout=500)
+
+
+def test_a_menu_that_outlives_its_button_is_closed(qtbot, window: MainWindow) -> None:
+    for has_menu in (True, False):
+        menu, button = QMenu(window), QPushButton("More", window)
+        menu.addAction("Less")
+        if has_menu:
+            set_menu(button, menu)
+        open_menu(menu, button)
+        shiboken6.delete(button)
+        menu.close()
+        assert not menu.isVisible()
 
 
 def test_where_its_model_is_gone_another_one_answers(qtbot, window: MainWindow, server: FakeServer) -> None:
@@ -951,6 +965,21 @@ def test_a_reply_whose_engine_died_leads_to_another_model_while_its_own_is_not_h
     server.error = None
     button.click()
     assert ended(qtbot, window).status is Status.DONE
+
+
+def test_a_model_of_another_server_is_there_as_soon_as_that_server_is_known(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    window.page.choose_model("rack/fox")
+    server.error = (503, {"error": {"message": "The engine stopped.", "type": "x", "code": "engine_died"}})
+    ask(qtbot, window, "Hi")
+    button = reply_view(window).problem.button
+    assert button.text() == "Choose another model"
+    server.remotes = ["rack"]
+    window.watch.look()
+    qtbot.waitUntil(lambda: button.text() == "Try again")
 
 
 def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -535,6 +535,7 @@ class ChatPage(QWidget):
         self.composer.shelf.show_problem()
         self.welcome.set_toy(self.picker.is_toy)
         self._show_spark()
+        self.transcript.show_ways()  # what other servers there are is known now
         self.fit.show()
         if state.phase == "ready":
             self.composer.shelf.count_again()

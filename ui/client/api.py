@@ -78,8 +78,9 @@ class ServerState:
         """
         if self.snapshot is not None and not self.snapshot.is_idle:
             return self.snapshot
-        is_same_engine = (before.phase, before.model) == (self.phase, self.model)
-        return self.last_reply if is_same_engine and self.last_reply != before.last_reply else None
+        # Before, it may have been loading or empty: the reply is the first one then.
+        is_known = before.phase not in ("unknown", "gone") and before.model == self.model
+        return self.last_reply if is_known and self.last_reply != before.last_reply else None
 
 
 class Api(QObject):

@@ -25,6 +25,7 @@ class ModelChoice:
     is_toy: bool = False
     remote: str | None = None
     can: tuple[str, ...] | None = None  # completion, vision, embedding, …; None where that is not known
+    alias_of: str | None = None  # the model that has this other name
 
     @property
     def calls_tools(self) -> bool:
@@ -191,4 +192,4 @@ class ServerWatch(QObject):
 def _choice(found: dict[str, Any]) -> ModelChoice:
     can = found.get("capabilities")
     names = tuple(str(one) for one in can) if isinstance(can, list) else None
-    return ModelChoice(str(found["id"]), bool(found.get("is_toy")), found.get("remote"), names)
+    return ModelChoice(str(found["id"]), bool(found.get("is_toy")), found.get("remote"), names, found.get("alias_of"))

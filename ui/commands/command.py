@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-# How well a typed word fits: it begins the name, begins a word of it, begins another word for it, or stands in it.
-_AT_START, _AT_WORD, _OTHER_WORD, _INSIDE = 400, 300, 200, 150
+# How well a typed word fits: it begins the name, begins a word of it, begins another word for it, has letters that each
+# begin a word of the name, in their order, or stands in it.
+_AT_START, _AT_WORD, _OTHER_WORD, _INITIALS, _INSIDE = 400, 300, 200, 175, 150
 # Where no name has the typed words, those fit whose letters are in a name in this order from the beginning of a word
 # on. They are at most so many times as far apart as they were typed: in a long name any letters are somewhere.
 _FARTHEST = 3
+_INITIAL = re.compile(r"\b\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +30,12 @@ class Command:
     words: str = ""
     folded: str = field(init=False, repr=False)  # the name as it is searched
     folded_words: str = field(init=False, repr=False)
+    initials: str = field(init=False, repr=False)  # the letters that the words of the name begin with
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folded", self.name.casefold())
         object.__setattr__(self, "folded_words", f" {self.words.casefold()}")
+        object.__setattr__(self, "initials", "".join(_INITIAL.findall(self.folded)))
 
 
 def ranked(commands: Sequence[Command], typed: str, limit: int) -> list[Command]:
@@ -44,14 +49,14 @@ def ranked(commands: Sequence[Command], typed: str, limit: int) -> list[Command]
 
 
 def _found(
-    words: list[str], commands: Sequence[Command], score_of: Callable[[str, str, str], int]
+    words: list[str], commands: Sequence[Command], score_of: Callable[[str, Command], int]
 ) -> list[tuple[int, int, Command]]:
     """Return the commands that all words fit, with how badly they fit and where they stand."""
     found = []
     for at, command in enumerate(commands):
         total = 0
         for word in words:
-            score = score_of(word, command.folded, command.folded_words)
+            score = score_of(word, command)
             if not score:
                 break
             total += score
@@ -60,29 +65,34 @@ def _found(
     return found
 
 
-def _score_of_word(word: str, text: str, others: str) -> int:
-    at = text.find(word)
+def _score_of_word(word: str, command: Command) -> int:
+    at = command.folded.find(word)
     if at == 0:
         return _AT_START
-    if f" {word}" in text:
+    if f" {word}" in command.folded:
         return _AT_WORD
-    if f" {word}" in others:
+    if f" {word}" in command.folded_words:
         return _OTHER_WORD
+    initials = iter(command.initials)
+    if all(letter in initials for letter in word):
+        return _INITIALS
     return _INSIDE if at > 0 else 0
 
 
-def _score_of_letters(word: str, text: str, others: str) -> int:
+def _score_of_letters(word: str, command: Command) -> int:
     """Return how well a word fits by its letters alone: the closer together they are, the better."""
-    best = _score_of_word(word, text, others)
-    farthest = _FARTHEST * len(word)
+    best, text = _score_of_word(word, command), command.folded
+    if best:
+        return best
+    beyond = _FARTHEST * len(word) + 1
     begin = text.find(word[0])
-    while begin >= 0 and not best:
+    while begin >= 0:
         last = begin
         for letter in word[1:]:
-            last = text.find(letter, last + 1, begin + farthest)
+            last = text.find(letter, last + 1, begin + beyond)
             if last < 0:
                 break
         if last >= 0 and not text[begin - 1 : begin].isalnum():
-            best = farthest - (last - begin)
+            best = max(best, beyond - (last - begin))
         begin = text.find(word[0], begin + 1)
     return best

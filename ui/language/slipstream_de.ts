@@ -5273,6 +5273,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
+      <source>Use this model, and load it again if its settings have changed</source>
+      <translation>Dieses Modell verwenden und neu laden, falls seine Einstellungen geändert wurden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>This model is being loaded</source>
+      <translation>Dieses Modell wird gerade geladen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
       <source>{tokens} of prompt</source>
       <translation>{tokens} Prompt</translation>
     </message>
@@ -5363,8 +5373,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
-      <source>This model is in memory</source>
-      <translation>Dieses Modell ist im Speicher</translation>
+      <source>Load again</source>
+      <translation>Erneut laden</translation>
     </message>
     <message>
       <location filename="../../ui/server/activity_view.py" />
@@ -10425,8 +10435,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
-      <source>{empty:rate} tokens/s here, {full:rate} after {n_ctx:,} tokens</source>
-      <translation>hier {empty:rate} Token/s, {full:rate} nach {n_ctx:,} Token</translation>
+      <source>{empty:expected} here, {full:expected} after {n_ctx:,} tokens</source>
+      <translation>hier {empty:expected}, {full:expected} nach {n_ctx:,} Token</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
@@ -10445,8 +10455,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
-      <source>{empty:rate} tokens/s here</source>
-      <translation>{empty:rate} Token/s hier</translation>
+      <source>{empty:expected} here</source>
+      <translation>{empty:expected} hier</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />

@@ -123,17 +123,17 @@ def machine_facts(judged: ModelFitReport) -> Facts:
     predicted = judged.fit.speed
     facts = [
         (tr("Memory"), FITS[judged.fit.verdict][0]),
-        (tr("Expected"), speed(predicted.empty) if predicted is not None else tr("not known yet")),
+        (tr("Expected"), expected_speed(predicted.empty) if predicted is not None else tr("not known yet")),
     ]
     if predicted is not None:
         facts.append(
             (
                 tr("At full context"),
-                tr("{full} after {n_ctx} tokens", full=speed(predicted.full), n_ctx=count(predicted.n_ctx)),
+                tr("{full} after {n_ctx} tokens", full=expected_speed(predicted.full), n_ctx=count(predicted.n_ctx)),
             )
         )
         if judged.gain is not None:
-            rate = speed(predicted.empty * judged.gain)
+            rate = expected_speed(predicted.empty * judged.gain)
             words = (
                 tr("{rate} ({gain:.2f}× measured)", rate=rate, gain=judged.gain)
                 if judged.is_gain_measured
@@ -222,10 +222,10 @@ def judged_facts(judged: RemoteFitReport) -> Facts:
         (tr("Read per token"), size_of(header.bytes_per_token)),
         (tr("Cache per token"), size_of(header.kv_bytes_per_token)),
         (tr("Memory"), FITS[judged.fit.verdict][0]),
-        (tr("Expected speed"), speed(predicted.empty) if predicted is not None else tr("not known yet")),
+        (tr("Expected speed"), expected_speed(predicted.empty) if predicted is not None else tr("not known yet")),
     ]
     if predicted is not None:
-        facts.append((tr("At {n_ctx} tokens", n_ctx=count(predicted.n_ctx)), speed(predicted.full)))
+        facts.append((tr("At {n_ctx} tokens", n_ctx=count(predicted.n_ctx)), expected_speed(predicted.full)))
     return [(label, value or DASH) for label, value in facts]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QSignalBlocker, QTimer
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton
 
@@ -30,7 +30,11 @@ PHASES = {
     "embed": tr("makes vectors"),
 }
 MODEL_PHASES = {"ready": "", "loading": tr("loading"), "restarting": tr("starting again"), "failed": tr("did not load")}
-IN_MEMORY = ("ready", "loading", "restarting")  # phases of a model that need not be loaded
+LOADING = ("loading", "restarting")
+TIPS = {
+    "ready": tr("Use this model, and load it again if its settings have changed"),
+    **dict.fromkeys(LOADING, tr("This model is being loaded")),
+}
 LOG_HEIGHT = 220  # pixels
 CANCEL = tr("Cancel")
 
@@ -58,7 +62,7 @@ class ActivityView(Dressed, PageColumn):
         self.load = QPushButton(tr("Load"))
         self.load.clicked.connect(self._on_load)
         self.model.currentTextChanged.connect(lambda name: self._show_can_load())
-        self._in_memory: frozenset[str] = frozenset()
+        self._phases: dict[str, str] = {}  # of each model that is in memory or comes there
         row = fill(QHBoxLayout(), (self.model, 1), self.load)
         section.addLayout(row)
         section = self.add_section(tr("Log"), tr("What the server noted last, the newest below."))
@@ -95,7 +99,7 @@ class ActivityView(Dressed, PageColumn):
         self.requests.show_rows([_request_row(one) for one in found.get("requests") or ()])
         models = [one for one in found.get("models") or () if one.get("phase") != "empty"]
         self.models.show_rows([_model_row(one, found) for one in models])
-        self._in_memory = frozenset(one["model"] for one in models if one.get("phase") in IN_MEMORY)
+        self._phases = {str(one["model"]): str(one.get("phase")) for one in models}
         self._show_can_load()
 
     def dress(self) -> None:
@@ -111,15 +115,22 @@ class ActivityView(Dressed, PageColumn):
 
     def _show_choices(self, models: tuple[ModelChoice, ...]) -> None:
         chosen = self.model.currentText()
-        self.model.clear()
-        self.model.addItems([model.name for model in models if model.remote is None])
-        self.model.setCurrentText(chosen or self._watch.state.model or "")
+        with QSignalBlocker(self.model):
+            self.model.clear()
+            for model in models:
+                if model.remote is None:
+                    self.model.addItem(model.name, model.alias_of or model.name)
+            self.model.setCurrentText(chosen or self._watch.state.model or "")
         self._show_can_load()
 
     def _show_can_load(self) -> None:
-        is_there = self.model.currentText() in self._in_memory
-        self.load.setEnabled(self.model.count() > 0 and not is_there)
-        self.load.setToolTip(tr("This model is in memory") if is_there else tr("Load this model now"))
+        phase = self._phases.get(str(self.model.currentData()))
+        can_load = self.model.count() > 0 and phase not in LOADING
+        if not can_load and self.window().focusWidget() is self.load:
+            self.model.setFocus()
+        self.load.setEnabled(can_load)
+        self.load.setText(tr("Load again") if phase == "ready" else tr("Load"))
+        self.load.setToolTip(TIPS.get(phase or "") or tr("Load this model now"))
 
     def _on_model_wanted(self, model: str, action: str) -> None:
         if action == CANCEL:
@@ -183,7 +194,7 @@ def _model_row(one: dict[str, Any], state: dict[str, Any]) -> ActionRow:
     share = float(one.get("progress") or 0.0) if phase == "loading" else None
     line = dotted(size(n_bytes) if n_bytes else "", said)
     is_chosen = one["model"] == state.get("model")
-    ends_load = (CANCEL,) if is_chosen and phase in ("loading", "restarting") else ()
+    ends_load = (CANCEL,) if is_chosen and phase in LOADING else ()
     actions = (tr("Unload"),) if phase == "ready" else ends_load
     problem = str(state.get("problem") or "") if is_chosen and phase == "failed" else ""
     return ActionRow(str(one["model"]), str(one["model"]), line, actions, share, problem=problem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from core.values.messages import Snapshot
 from ui.client.api import ServerState
 
 SECONDS = 180.0
@@ -14,14 +15,16 @@ class History:
     """Points of time, tokens per second and bytes per second; the oldest are forgotten."""
 
     def __init__(self) -> None:
-        self._state = ServerState()  # the last one that was taken in
+        self._state = ServerState()  # the last one that the window asked for
         self._points: deque[tuple[float, float, float]] = deque(maxlen=round(SECONDS / _STEP) + 1)
 
-    def add(self, now: float, state: ServerState | None = None) -> None:
-        """Take in a state, or that nothing runs, which counts as 0; ``now`` is in seconds on any clock that goes on."""
-        seen = None
-        if state is not None:
-            seen, self._state = state.figures_since(self._state), state
+    def add_state(self, now: float, state: ServerState) -> None:
+        """Take in a state, and a reply that has ended since the one before."""
+        seen, self._state = state.figures_since(self._state), state
+        self.add(now, seen)
+
+    def add(self, now: float, seen: Snapshot | None = None) -> None:
+        """Take in figures, or that nothing runs, which counts as 0; ``now`` is in seconds on any clock that goes on."""
         rate, n_bytes = (seen.decode_rate, seen.bytes_per_second) if seen is not None else (0.0, 0.0)
         if self._points and now - self._points[-1][0] < _STEP:
             at, before_rate, before_bytes = self._points[-1]

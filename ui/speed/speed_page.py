@@ -175,7 +175,8 @@ class SpeedPage(Dressed, PageColumn):
     def _on_event(self, found: dict[str, Any]) -> None:
         state = fitting(ServerState, found) or ServerState()
         now, last = state.snapshot, state.last_reply
-        self._history.add(time.monotonic(), state)
+        # Of a reply that is over the window's own looks tell: two who compare would each miss what the other saw.
+        self._history.add(time.monotonic(), now if now is not None and not now.is_idle else None)
         draft = found.get("draft")
         self._why, self._drafter = (
             (str(draft.get(name) or "") for name in ("why", "name")) if isinstance(draft, dict) else ("", "")
@@ -202,7 +203,8 @@ class SpeedPage(Dressed, PageColumn):
         self.rate.setText(rate(speed) if speed > 0 else DASH)
         self.dress()
         what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
-        self.unit.setText(tr("{what}, average of the last reply", what=what) if self._is_last else what)
+        is_average = self._is_last and speed > 0 and not reads  # else it was stopped before it wrote
+        self.unit.setText(tr("{what}, average of the last reply", what=what) if is_average else what)
         # A line would also break behind the slash of a unit.
         self.limit.setText(self._limit(shown).replace("/", "/\N{WORD JOINER}") if speed > 0 else NOTHING)
         why = sentences.decision(shown, self._why, self._is_last, self._drafter)

@@ -40,10 +40,11 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
 from ui.language import tr
 from ui.theme.colours import Dressed, colours
-from ui.theme.icons import pixmap
+from ui.theme.icons import pixmap, set_icon
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
@@ -51,6 +52,7 @@ from ui.widgets.flow_layout import FlowLayout
 
 TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
 _PREPARE_MS = 50
+_ARROWS = {"backButton": "left", "forwardButton": "right", "toParentButton": "up"}  # of Qt's dialog for files
 _TAB_STOPS = (
     Qt.FocusPolicy.ClickFocus,
     Qt.FocusPolicy.StrongFocus,
@@ -379,6 +381,9 @@ def file_dialog(parent: QWidget, title: str, filters: str = "") -> QFileDialog:
         arrow.setPixmap(pixmap("down", colours().muted, 12, dialog.devicePixelRatioF()))
         arrow.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         fill(QHBoxLayout(box), STRETCH, arrow, margins=(0, 0, Space.S, 0))
+    for button in dialog.findChildren(QToolButton):
+        if button.objectName() in _ARROWS:  # Qt's own are black in each theme
+            set_icon(button, _ARROWS[button.objectName()], colours().text, colours().disabled)
     return dialog
 
 
@@ -412,24 +417,30 @@ def style_as(widget: QWidget, name: str, value: object) -> None:
 def set_menu(button: QPushButton | QToolButton, menu: QMenu) -> None:
     """Let a button open a menu."""
     button.setMenu(menu)
-    menu.aboutToHide.connect(lambda: QTimer.singleShot(0, button, lambda: _look_for_mouse(button)))
+    menu.aboutToShow.connect(lambda: _forget_mouse_when_closed(menu, button))
 
 
-def _look_for_mouse(button: QWidget) -> None:
+def _forget_mouse_when_closed(menu: QMenu, button: QWidget) -> None:
     """Qt does not tell a button that the mouse has gone into its menu: it would look as if it were still there."""
-    is_here = button.rect().contains(button.mapFromGlobal(QCursor.pos()))
-    if button.underMouse() is not is_here:
-        button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, is_here)
-        button.update()
+
+    def look() -> None:
+        is_here = button.rect().contains(button.mapFromGlobal(QCursor.pos()))
+        if button.underMouse() is not is_here:
+            button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, is_here)
+            button.update()
+
+    # Later, as it is still being closed; a menu may outlive its button.
+    menu.aboutToHide.connect(
+        lambda: QTimer.singleShot(0, button, look) if isValid(button) else None,
+        Qt.ConnectionType.SingleShotConnection,
+    )
 
 
 def open_menu(menu: QMenu, button: QWidget, *, is_above: bool = False) -> None:
     """Open a menu below a button, or above it, where the button begins."""
     size, edge = menu.sizeHint(), button.rect()
     left = edge.right() + 1 - size.width() if menu.isRightToLeft() else edge.left()
-    menu.aboutToHide.connect(
-        lambda: QTimer.singleShot(0, button, lambda: _look_for_mouse(button)), Qt.ConnectionType.SingleShotConnection
-    )
+    _forget_mouse_when_closed(menu, button)
     menu.popup(button.mapToGlobal(QPoint(left, edge.top() - size.height() if is_above else edge.bottom())))
 
 

@@ -54,7 +54,7 @@ def build(typed: Sequence[str]) -> typer.Typer:
 def _list(as_json: _Json = False) -> None:
     """List the models of this machine, the bundled ones first.
 
-    TOK/S is what a model reached here; with a tilde, what is expected of it. Among more than 200, nothing is expected
+    SPEED is what a model reached here; with ≈, what is expected of it. Among more than 200, nothing is expected
     and --json leaves out who drafts for each (null): ask for it with show.
     """
     from app.environment.paths import folders_file, models_folder

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from app.cli.terminal.text import table
-from models.formatting.figures import parameters, rate, rounded, size
+from models.formatting.figures import expected_speed, parameters, rounded, size, speed
 from models.formatting.program import PROGRAM, command
 from models.formatting.safe_text import one_line
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from models.files.integrity import IntegrityState
     from models.library.values import ModelRow, Notice
 
-_HEAD = ["NAME", "PARAMETERS", "TYPE", "SIZE", "TOK/S", "CONTEXT", "ARCHITECTURE", "LICENCE", "LAST USED", "FROM"]
+_HEAD = ["NAME", "PARAMETERS", "TYPE", "SIZE", "SPEED", "CONTEXT", "ARCHITECTURE", "LICENCE", "LAST USED", "FROM"]
 
 
 def facts(row: ModelRow) -> dict[str, Any]:
@@ -69,15 +69,15 @@ class Rates:
 
         if self._here is None or entry.facts is None or entry.problem is not None:
             return None
-        speed = report_file(entry.facts, entry.path, self._here, is_quick=True).speed
-        return speed.empty if speed is not None else None
+        found = report_file(entry.facts, entry.path, self._here, is_quick=True).speed
+        return found.empty if found is not None else None
 
     def as_text(self, entry: ModelEntry, row: ModelRow) -> str:
-        """The measured one, else the expected one with a tilde; empty where neither is known."""
+        """The measured one, else the expected one, marked as such; empty where neither is known."""
         if row.measured_rate is not None:
-            return rate(row.measured_rate)
+            return speed(row.measured_rate)
         expected = self.expected(entry)
-        return f"~{rate(expected)}" if expected is not None else ""
+        return expected_speed(expected) if expected is not None else ""
 
 
 def described(facts: dict[str, Any]) -> list[list[str]]:
@@ -127,7 +127,7 @@ def _told(notice: Notice) -> str:
     return f"{notice.sentence} `{pull}` does that." if notice.repo_id else notice.sentence
 
 
-def _row(row: ModelRow, speed: str) -> list[str]:
+def _row(row: ModelRow, pace: str) -> list[str]:
     header = row.header
     is_sparse = 0 < header.n_active_params < header.n_params
     known = facts(row)
@@ -138,7 +138,7 @@ def _row(row: ModelRow, speed: str) -> list[str]:
         parameters(header.n_params) + (f", {parameters(header.n_active_params)} active" if is_sparse else ""),
         header.quantisation,
         size(row.n_bytes),
-        speed,
+        pace,
         f"{header.n_ctx_train:,}",
         header.architecture,
         header.licence or "",

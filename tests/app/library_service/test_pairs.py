@@ -9,7 +9,7 @@ from core.machine.known_machine import runs_key
 from models.catalog.catalog import STARTER_FOLDER
 from models.estimate.speed.runs import ModelRun, add_runs
 from models.facts.model_facts import read_model
-from models.formatting.figures import rate
+from models.formatting.figures import expected_speed
 from models.formatting.json_values import value_of
 from models.library import requests as ask
 from models.library.values import ModelRow, RowReport
@@ -69,8 +69,8 @@ def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_show
     assert found.name == "fox-Q8_0"
     card = library.get(ask.GetRemoteFit(REPO, "fox-Q8_0.gguf"))
     speed = card.fit.speed
-    empty, full = rate(speed.empty), rate(speed.full)
-    speeds = f"{empty} tokens/s here, {full} after {speed.n_ctx:,} tokens."
+    empty, full = expected_speed(speed.empty), expected_speed(speed.full)
+    speeds = f"{empty} here, {full} after {speed.n_ctx:,} tokens."
     assert found.sentence == f"Q8_0, the best quality that fits well and is quick enough: {speeds}"
     hub.repos[REPO].files["fox-Q8_0.gguf"] = SMALL.read_bytes()[:200_000]
     library.get(ask.ShowRepository(REPO))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QProcess, Qt
-from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QToolButton
 
 from ui.chat.exchange.exchange import Exchange
 from ui.chat.exchange.found_chat import UnknownFile, epoch_milliseconds
@@ -25,6 +25,7 @@ from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Ti
 from ui.client.tool_calls import CallStatus, ToolCall
 from ui.platform.gui_thread import GuiThread
 from ui.platform.helper_process import HelperProcess
+from ui.theme.colours import colours
 from ui.window.main_window import MainWindow
 
 AT = 1_700_000_000.25
@@ -449,6 +450,10 @@ def test_a_chat_is_written_in_the_form_that_was_chosen_and_elsewhere_if_that_fai
     arrows = [box.findChild(QLabel) for box in dialog.findChildren(QComboBox)]
     assert all(arrow.isVisible() and arrow.geometry().right() < arrow.parentWidget().width() for arrow in arrows)
     assert len(arrows) == 2, "that there is another kind of file is seen"
+    (up,) = dialog.findChildren(QToolButton, "toParentButton")
+    picture = up.icon().pixmap(up.iconSize()).toImage()
+    drawn = {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
+    assert colours().text in drawn, "black is not seen on dark"
     dialog.selectNameFilter(dialog.nameFilters()[1])
     dialog.filterSelected.emit(dialog.nameFilters()[1])
     assert chosen() == "Hello. How are you.json"

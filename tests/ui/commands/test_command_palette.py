@@ -247,9 +247,12 @@ NAMES = ("New chat", "Show or hide the chats", "Theme: Dark", "A fox and the moo
         ("chat", ["New chat", "Show or hide the chats", "Rechat"]),
         ("CHAT new", ["New chat"]),
         ("thdk", ["Theme: Dark"]),
+        ("td", ["Theme: Dark"]),
+        ("ha", ["New chat", "Show or hide the chats", "Rechat"]),
+        ("nc", ["New chat"]),
+        ("at", ["A fox and the moon", "New chat", "Show or hide the chats", "Rechat"]),
         ("tha", ["Show or hide the chats", "Theme: Dark"]),
         ("the", ["Theme: Dark", "Show or hide the chats", "A fox and the moon"]),
-        ("ha", ["New chat", "Show or hide the chats", "Rechat"]),
         ("hen", []),
         ("strasse", ["Straße nach Köln"]),
         ("n", ["New chat", "Straße nach Köln", "A fox and the moon"]),
@@ -260,3 +263,10 @@ def test_every_typed_word_fits_and_the_best_comes_first(typed: str, found: list[
     commands = [Command(name, lambda: None) for name in NAMES]
     assert [command.name for command in ranked(commands, typed, 10)] == found
     assert [command.name for command in ranked(commands, typed, 2)] == found[:2]
+
+
+def test_scattered_letters_fit_where_they_are_closest() -> None:
+    names = ("Keyboard shortcuts", "Caption tests", "Cabin list, clean table")
+    commands = [Command(name, lambda: None) for name in names]
+    assert [command.name for command in ranked(commands, "kbs", 3)] == ["Keyboard shortcuts"]
+    assert [command.name for command in ranked(commands, "cnt", 3)] == ["Cabin list, clean table", "Caption tests"]

@@ -486,7 +486,8 @@ def test_a_repository_is_judged_downloaded_and_used(
     qtbot.waitUntil(pane.facts.isVisible)
     assert pane.facts.facts["Parameters"] == "1.6M"
     expected, full = (pane.facts.facts[label] for label in ("Expected speed", "At 1,024 tokens"))
-    speeds = f"{expected.replace('tok/s', 'tokens/s')} here, {full.replace(' tok/s', '')} after 1,024 tokens."
+    assert expected.startswith("≈ ")
+    speeds = f"{expected} here, {full} after 1,024 tokens."
     assert pane.recommendation.text().endswith(speeds)
     pane.download.click()
     qtbot.waitUntil(lambda: pane.download.text() == USE)

@@ -159,6 +159,28 @@ def test_a_long_name_does_not_make_a_narrow_page_wider(qtbot, window: MainWindow
     qtbot.waitUntil(lambda: view.widget().width() == view.viewport().width())
 
 
+def test_a_model_that_is_loading_is_not_loaded_once_more_and_leaves_the_keyboard_beside_it(
+    qtbot, window: MainWindow, api: Api, server: FakeServer
+) -> None:
+    api.connect_to(server.url, None)
+    server.models = [{"id": "fox"}, {"id": "hen"}, {"id": "gpt-5", "alias_of": "fox"}]
+    window.show_page("server")
+    window.server.show_tab("Activity")
+    view = window.server.activity
+    window.watch.look_at_models()
+    qtbot.waitUntil(lambda: view.model.count() == 3)
+    view.model.setCurrentText("gpt-5")
+    view.show_state({"models": [{"model": "fox", "phase": "ready"}]})
+    assert (view.load.isEnabled(), view.load.text()) == (True, "Load again")
+    view.load.setFocus()
+    server.models = server.models[::2]
+    window.watch.look_at_models()
+    qtbot.waitUntil(lambda: view.model.count() == 2)
+    assert (view.model.currentText(), window.focusWidget()) == ("gpt-5", view.load)
+    view.show_state({"models": [{"model": "fox", "phase": "loading"}]})
+    assert (view.load.isEnabled(), window.focusWidget()) == (False, view.model)
+
+
 def test_a_short_text_is_seen_whole_in_every_size(served: MainWindow, page: ServerPage) -> None:
     for percent in PERCENTS:
         served.resize_text(percent)
@@ -351,9 +373,9 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
     activity = page.activity
     qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)
     activity.model.setCurrentText("ember-q8_0")
-    assert (activity.load.isEnabled(), activity.load.toolTip()) == (False, "This model is in memory")
+    assert (activity.load.isEnabled(), activity.load.text()) == (True, "Load again"), "its settings may have changed"
     activity.model.setCurrentText("ember-draft-q8_0")
-    assert activity.load.isEnabled()
+    assert (activity.load.isEnabled(), activity.load.text()) == (True, "Load")
     qtbot.waitUntil(lambda: activity.log.toPlainText() != "" or activity.log.placeholderText() != "")
     # A reply that may end by itself could be over before it is seen.
     endless = {"prompt": "Count.", "max_tokens": 900, "ignore_eos": True}
