@@ -220,7 +220,8 @@ def as_fields(judgement: FitReport) -> dict[str, Any]:
 
 def as_lines(judgement: FitReport) -> list[list[str]]:
     """The judgement as rows of label and text."""
-    from models.formatting.figures import expected_speed, rate
+    from models.formatting.figures import expected_speed
+    from models.formatting.figures import speed as pace
 
     rows = [["fit", f"{judgement.verdict.value}. {judgement.sentence}"], *(["", note] for note in judgement.notes)]
     plan, speed, drafted, measured = judgement.plan, judgement.speed, judgement.with_draft, judgement.measured
@@ -237,9 +238,9 @@ def as_lines(judgement: FitReport) -> list[list[str]]:
         rows.append(["with draft", _draft_text(drafted, speed.empty if speed is not None else 0.0)])
     if measured is not None:
         is_drafted = measured.rate > 1.05 * measured.plain_rate
-        plain = f", {rate(measured.plain_rate)} without drafts" if is_drafted else ""
+        plain = f", {pace(measured.plain_rate)} without drafts" if is_drafted else ""
         where = f"after {measured.n_past:,} tokens (replies: {measured.n_runs})"
-        rows.append(["measured", f"{rate(measured.rate)} tokens/s{plain}, {where}"])
+        rows.append(["measured", f"{pace(measured.rate)}{plain}, {where}"])
     return rows
 
 

@@ -400,7 +400,7 @@ class ChatPage(QWidget):
         """Whether the model of a reply is known not to be here; those of other servers may be unlisted."""
         state, models = self._watch.state, self._watch.models
         name = message.model or state.model or ""
-        is_remote = name.partition("/")[0] in state.remotes
+        is_remote = name.partition("/")[0] in state.remotes or state.phase in ("unknown", "gone")
         return bool(name and models) and not is_remote and all(model.name != name for model in models)
 
     def _answer_by(self, model: str, reply: int) -> None:

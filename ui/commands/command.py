@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-# How well a typed word fits: it begins the name, begins a word of it, begins another word for it, has letters that each
-# begin a word of the name, in their order, or stands in it.
-_AT_START, _AT_WORD, _OTHER_WORD, _INITIALS, _INSIDE = 400, 300, 200, 175, 150
+# How well a typed word fits: it begins the name, begins a word of it, begins another word for it, has the letters that
+# the words of the name begin with, stands in it, or has some of those letters in their order.
+_AT_START, _AT_WORD, _OTHER_WORD, _INITIALS, _INSIDE, _SOME_INITIALS = 400, 300, 200, 175, 150, 125
 # Where no name has the typed words, those fit whose letters are in a name in this order from the beginning of a word
 # on. They are at most so many times as far apart as they were typed: in a long name any letters are somewhere.
 _FARTHEST = 3
-_INITIAL = re.compile(r"\b\w")
+_INITIAL = re.compile(r"(?<![^\W_])[^\W_]")  # in names of models words end at hyphens and underscores too
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +66,21 @@ def _found(
 
 
 def _score_of_word(word: str, command: Command) -> int:
-    at = command.folded.find(word)
+    at = first = command.folded.find(word)
     if at == 0:
         return _AT_START
-    if f" {word}" in command.folded:
-        return _AT_WORD
+    while at > 0:
+        if not command.folded[at - 1].isalnum():
+            return _AT_WORD
+        at = command.folded.find(word, at + 1)
     if f" {word}" in command.folded_words:
         return _OTHER_WORD
-    initials = iter(command.initials)
-    if all(letter in initials for letter in word):
+    if word == command.initials:
         return _INITIALS
-    return _INSIDE if at > 0 else 0
+    if first > 0:
+        return _INSIDE
+    initials = iter(command.initials)
+    return _SOME_INITIALS if all(letter in initials for letter in word) else 0
 
 
 def _score_of_letters(word: str, command: Command) -> int:

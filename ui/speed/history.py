@@ -16,21 +16,30 @@ class History:
 
     def __init__(self) -> None:
         self._state = ServerState()  # the last one that the window asked for
+        self._looked = 0.0  # when that was
         self._points: deque[tuple[float, float, float]] = deque(maxlen=round(SECONDS / _STEP) + 1)
 
     def add_state(self, now: float, state: ServerState) -> None:
-        """Take in a state, and a reply that has ended since the one before."""
+        """Take in a state, and a reply that has ended since the one before: there where it was seen, else now."""
         seen, self._state = state.figures_since(self._state), state
+        since, self._looked = self._looked - _STEP, now
+        live = [at for at, (time, rate, _) in enumerate(self._points) if rate > 0 and time > since]
+        if live and seen is not None and seen is state.last_reply:
+            self._raise(live[-1], seen.decode_rate, seen.bytes_per_second)
+            seen = None
         self.add(now, seen)
 
     def add(self, now: float, seen: Snapshot | None = None) -> None:
         """Take in figures, or that nothing runs, which counts as 0; ``now`` is in seconds on any clock that goes on."""
         rate, n_bytes = (seen.decode_rate, seen.bytes_per_second) if seen is not None else (0.0, 0.0)
         if self._points and now - self._points[-1][0] < _STEP:
-            at, before_rate, before_bytes = self._points[-1]
-            self._points[-1] = at, max(rate, before_rate), max(n_bytes, before_bytes)
+            self._raise(-1, rate, n_bytes)
         else:
             self._points.append((now, rate, n_bytes))
+
+    def _raise(self, at: int, rate: float, n_bytes: float) -> None:
+        time, before_rate, before_bytes = self._points[at]
+        self._points[at] = time, max(rate, before_rate), max(n_bytes, before_bytes)
 
     def lines(self, now: float) -> tuple[list[float], list[float], list[float]]:
         """Return what is not older than they show at ``now``: times, tokens per second and gigabytes per second."""

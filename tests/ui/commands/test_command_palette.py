@@ -250,7 +250,7 @@ NAMES = ("New chat", "Show or hide the chats", "Theme: Dark", "A fox and the moo
         ("td", ["Theme: Dark"]),
         ("ha", ["New chat", "Show or hide the chats", "Rechat"]),
         ("nc", ["New chat"]),
-        ("at", ["A fox and the moon", "New chat", "Show or hide the chats", "Rechat"]),
+        ("at", ["New chat", "Show or hide the chats", "Rechat", "A fox and the moon"]),
         ("tha", ["Show or hide the chats", "Theme: Dark"]),
         ("the", ["Theme: Dark", "Show or hide the chats", "A fox and the moon"]),
         ("hen", []),
@@ -263,6 +263,22 @@ def test_every_typed_word_fits_and_the_best_comes_first(typed: str, found: list[
     commands = [Command(name, lambda: None) for name in NAMES]
     assert [command.name for command in ranked(commands, typed, 10)] == found
     assert [command.name for command in ranked(commands, typed, 2)] == found[:2]
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("q4", ["Qwen3-8B-Q4_K_M"]),
+        ("qwen q8", ["Qwen3-4B-Q8_0"]),
+        ("k", ["Qwen3-8B-Q4_K_M"]),
+        ("load", ["Download models", "Look over all documents here"]),
+        ("nc", ["New chat", "A French encyclopaedia"]),
+    ],
+)
+def test_words_of_names_end_at_hyphens_and_some_initials_come_last(typed: str, found: list[str]) -> None:
+    names = ("A French encyclopaedia", "Qwen3-4B-Q8_0", "Qwen3-8B-Q4_K_M", "Look over all documents here", "New chat")
+    commands = [Command(name, lambda: None) for name in (*names, "Download models")]
+    assert [command.name for command in ranked(commands, typed, 10)][: len(found)] == found
 
 
 def test_scattered_letters_fit_where_they_are_closest() -> None:

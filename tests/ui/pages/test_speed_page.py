@@ -134,6 +134,10 @@ def test_the_line_reaches_the_figure_of_a_reply_that_was_over_before_its_speed_w
     assert add(14.0, "hen", idle, earlier)[-1] == 0.0, "it is of another model's past"
     history.add_state(16.0, ServerState(phase="loading", model="hen"))
     assert add(18.0, "hen", idle, reply)[-1] == 540.0, "the first one after a load"
+    for now, seen in ((18.9, None), (20.2, begun), (21.3, None)):  # between two looks, as events tell it
+        history.add(now, seen)
+    earlier = replace(earlier, decode_rate=300.0)
+    assert add(22.4, "hen", idle, earlier)[-3:] == [300.0, 0.0, 0.0], "it is drawn where it ran"
 
 
 @pytest.mark.parametrize(
