@@ -42,7 +42,9 @@ async def health(http: HttpRequest) -> Response:
     """
     host = pool_of(http).main
     state = host.state
-    phase = EnginePhase.EMPTY if host.comes_back else state.phase
+    phase = state.phase
+    if phase is EnginePhase.FAILED and await asyncio.to_thread(lambda: host.comes_back):  # it asks the disk
+        phase = EnginePhase.EMPTY
     body = {
         "status": HEALTH[phase],
         "model": host.name or None,

@@ -24,7 +24,7 @@ from core.machine.known_machine import runs_key
 from models.catalog import catalog
 from models.estimate.speed.runs import ModelRun, add_runs
 from models.facts.model_facts import read_model
-from models.formatting.figures import rate
+from models.formatting.figures import expected_speed
 from tests.support.commands import ran, started
 from tests.support.fork_server import stood_for
 from tests.support.quantised import ember_f16
@@ -187,7 +187,7 @@ def test_the_list_says_how_fast_each_model_is_here(models, home):
     assert small["predicted_tokens_per_s"] > 0
     assert (large["measured_tokens_per_s"], small["measured_tokens_per_s"]) == (None, 98.7)
     lines = models("list")[1].splitlines()
-    assert f"12 MB   ~{rate(large['predicted_tokens_per_s'])}" in lines[1]
+    assert f"12 MB   {expected_speed(large['predicted_tokens_per_s'])}" in lines[1]
     assert "1.8 MB  99 " in lines[2]
 
 

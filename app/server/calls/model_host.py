@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import threading
 import time
 from collections import deque
@@ -291,7 +292,7 @@ class ModelHost:
         One that has failed and has never run is tried again too, but hardly comes. One whose file is gone does not.
         """
         if self.state.phase is EnginePhase.FAILED:
-            has_run = self.entry is not None and self.entry.path in self._have_run and self.entry.path.exists()
+            has_run = self.entry is not None and self.entry.path in self._have_run and os.path.exists(self.entry.path)
             return has_run and not self.seconds_to_retry
         return self.state.phase is EnginePhase.EMPTY
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -157,7 +158,7 @@ class ModelPool:
     def _is_lost(self, entry: ModelEntry) -> bool:
         """Return whether a model could not be loaded, as its file is there no more."""
         failed = (host.entry for host in self.hosts if host.state.phase is EnginePhase.FAILED)
-        return any(one is not None and one.path == entry.path for one in failed) and not entry.path.exists()
+        return any(one is not None and one.path == entry.path for one in failed) and not os.path.exists(entry.path)
 
     def _named(self, name: str) -> ModelEntry | None:
         def found() -> Iterator[ModelEntry | None]:

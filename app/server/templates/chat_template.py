@@ -9,7 +9,7 @@ import signal
 import struct
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -122,6 +122,9 @@ class TemplateRenderer:
             "source": model.chat_template,
             "variables": {**self._defaults, **variables, **special},
         }
+        # Where a template is slow, its process would run out of time or memory before it has written too much.
+        if (n_chars := _n_chars(variables.get("messages", ()))) > self._max_chars:
+            raise _too_long(n_chars // MOST_CHARS_OF_A_TOKEN, model.n_ctx)
         answer = await self._ask(request)
         if "error" in answer:
             if answer["kind"] == "messages":
@@ -204,6 +207,13 @@ class TemplateRenderer:
                 env=os.environ | {"MALLOC_MMAP_THRESHOLD_": str(1 << 20)},
             )
         return self._process
+
+
+def _n_chars(messages: Iterable[Mapping[str, Any]]) -> int:
+    """Return how many characters the texts of the messages have."""
+    contents = [message.get("content") or "" for message in messages]
+    parts = [part.get("text") or "" for parts in contents if not isinstance(parts, str) for part in parts]
+    return sum(len(text) for text in (*contents, *parts) if isinstance(text, str))
 
 
 def _too_long(n_least: int, n_ctx: int) -> RequestFailed:

@@ -134,8 +134,11 @@ def run(source: str | None, seconds: float = 60.0, **variables) -> str:
 def test_a_chat_that_is_longer_than_may_be_written_is_a_prompt_that_is_too_long():
     with pytest.raises(RequestFailed, match="exceeds the available context size of 64") as caught:
         run("{{ messages[0].content }}", messages=[{"role": "user", "content": "a" * 60_000}])
-    assert caught.value.sizes == (50_000 // 8, 64)
+    assert caught.value.sizes == (60_000 // 8, 64)
     assert caught.value.param == "messages"
+    with pytest.raises(RequestFailed, match="exceeds the available context size of 64") as caught:
+        run("{{ tools }}", tools=["a" * 60_000])
+    assert caught.value.sizes == (50_000 // 8, 64), "it is not said how many more the template would have written"
 
 
 def test_the_process_renders_with_the_texts_of_special_tokens():

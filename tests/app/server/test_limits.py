@@ -350,6 +350,10 @@ def test_messages_that_no_template_may_write_are_too_long_and_no_fault_of_the_te
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (400, "context_length_exceeded"), answer.text
     assert error["message"] == "prompt is too long: 2097152 tokens > 1024 maximum"
+    # Emoji make Python's texts four times as large: a template's process would run out of memory before.
+    plain = {"model": "m", "messages": [{"role": "user", "content": "\N{HATCHING CHICK}" + "a" * MAX_CHARS}]}
+    answer = server.http.post("/v1/chat/completions", json=plain)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded"), answer.text
 
 
 def test_turns_above_what_can_be_written_leave_a_chat_at_once_and_not_one_by_one():
