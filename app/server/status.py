@@ -43,7 +43,7 @@ async def health(http: HttpRequest) -> Response:
     host = pool_of(http).main
     state = host.state
     phase = state.phase
-    if phase is EnginePhase.FAILED and await asyncio.to_thread(lambda: host.comes_back):  # it asks the disk
+    if phase is EnginePhase.FAILED and await asyncio.to_thread(lambda: host.comes_back):
         phase = EnginePhase.EMPTY
     body = {
         "status": HEALTH[phase],

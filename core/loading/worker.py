@@ -117,8 +117,7 @@ class InputThread:
                 return self._engines.prepare(request), ()
             return None, (self._engines.answer(request), Ended(request.id, FinishReason.STOP))
         except (PromptTooLong, InputTooLong) as error:
-            sizes = {"n_prompt": error.n_prompt, "n_ctx": error.n_ctx}
-            failure = Failure(FailureKind.CONTEXT_LENGTH, error.message, error.param, **sizes)
+            failure = Failure.too_long(error)
         except BadRequest as error:
             failure = Failure(FailureKind.BAD_REQUEST, error.message, error.param)
         except LoadFailed as error:

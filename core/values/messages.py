@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.values.engine_options import DEFAULT_KV_TYPE, EngineOptions, Pooling
+from core.values.errors import InputTooLong, PromptTooLong
 from core.values.request import (
     Detokenized,
     DetokenizeRequest,
@@ -308,6 +309,12 @@ class Failure:
     retry_after: float = 0.0
     n_prompt: int = 0
     n_ctx: int = 0
+
+    @classmethod
+    def too_long(cls, error: PromptTooLong | InputTooLong) -> Failure:
+        """Return that of a prompt, or an input for vectors, which does not fit into the context."""
+        sizes = {"n_prompt": error.n_prompt, "n_ctx": error.n_ctx}
+        return cls(FailureKind.CONTEXT_LENGTH, error.message, error.param, **sizes)
 
 
 @dataclass(frozen=True, slots=True)

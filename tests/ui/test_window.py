@@ -942,15 +942,20 @@ def test_where_its_model_is_gone_another_one_answers(qtbot, window: MainWindow, 
     assert (reply.status, reply.model, server.requests[-1]["model"]) == (Status.DONE, *["ember-draft-q8_0"] * 2)
 
 
+def way_out_of_death(qtbot, window: MainWindow, server: FakeServer, model: str) -> QPushButton:
+    """Ask a model whose engine dies; return the button under the reply."""
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    window.page.choose_model(model)
+    server.error = (503, {"error": {"message": "The engine stopped.", "type": "x", "code": "engine_died"}})
+    ask(qtbot, window, "Hi")
+    return reply_view(window).problem.button
+
+
 def test_a_reply_whose_engine_died_leads_to_another_model_while_its_own_is_not_here(
     qtbot, window: MainWindow, server: FakeServer
 ) -> None:
-    window.watch.start()
-    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
-    window.page.choose_model("ember-draft-q8_0")
-    server.error = (503, {"error": {"message": "The engine stopped.", "type": "x", "code": "engine_died"}})
-    ask(qtbot, window, "Hi")
-    button = reply_view(window).problem.button
+    button = way_out_of_death(qtbot, window, server, "ember-draft-q8_0")
     assert button.text() == "Try again"
     (gone,) = (one for one in server.models if one["id"] == "ember-draft-q8_0")
     server.models.remove(gone)
@@ -970,12 +975,7 @@ def test_a_reply_whose_engine_died_leads_to_another_model_while_its_own_is_not_h
 def test_a_model_of_another_server_is_there_as_soon_as_that_server_is_known(
     qtbot, window: MainWindow, server: FakeServer
 ) -> None:
-    window.watch.start()
-    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
-    window.page.choose_model("rack/fox")
-    server.error = (503, {"error": {"message": "The engine stopped.", "type": "x", "code": "engine_died"}})
-    ask(qtbot, window, "Hi")
-    button = reply_view(window).problem.button
+    button = way_out_of_death(qtbot, window, server, "rack/fox")
     assert button.text() == "Choose another model"
     server.remotes = ["rack"]
     window.watch.look()

@@ -282,19 +282,21 @@ class ModelHost:
     @property
     def is_empty(self) -> bool:
         """Whether it has no model, and nobody waits for one: a call that comes now would have to load it."""
-        is_tried_again = self.state.phase is EnginePhase.FAILED and not self.seconds_to_retry
-        return self.is_idle and (is_tried_again or self.state.phase is EnginePhase.EMPTY)
+        return self.is_idle and (self._is_tried_again or self.state.phase is EnginePhase.EMPTY)
 
     @property
     def comes_back(self) -> bool:
-        """Whether the next call loads the model again, which has left memory or was lost with its engine.
+        """Whether the next call loads the model again, which was lost with its engine; it asks the disk.
 
         One that has failed and has never run is tried again too, but hardly comes. One whose file is gone does not.
         """
-        if self.state.phase is EnginePhase.FAILED:
-            has_run = self.entry is not None and self.entry.path in self._have_run and os.path.exists(self.entry.path)
-            return has_run and not self.seconds_to_retry
-        return self.state.phase is EnginePhase.EMPTY
+        entry = self.entry if self._is_tried_again else None
+        return entry is not None and entry.path in self._have_run and os.path.exists(entry.path)
+
+    @property
+    def _is_tried_again(self) -> bool:
+        """Whether the next call tries to load a model that failed."""
+        return self.state.phase is EnginePhase.FAILED and not self.seconds_to_retry
 
     @asynccontextmanager
     async def lease(self, entry: ModelEntry) -> AsyncIterator[LoadedModel]:

@@ -204,7 +204,7 @@ class ModelPool:
             try:
                 await stack.enter_async_context(host.lease(entry))
             except EngineUnavailable:
-                if await asyncio.to_thread(entry.path.exists):
+                if await asyncio.to_thread(os.path.exists, entry.path):
                     raise
                 # To try again would not help: another one must be named.
                 raise ModelNotFound(entry.name, await asyncio.to_thread(self.names)) from None

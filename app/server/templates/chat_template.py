@@ -19,7 +19,7 @@ from app.server.http.errors import SERVER, ApiError, ErrorAnswer, RequestFailed
 from app.server.replies.format_finder import contrasts, found_format
 from app.server.replies.reply_format import ReplyFormat
 from core.values.errors import BadRequest, PromptTooLong
-from core.values.messages import Failure, FailureKind
+from core.values.messages import Failure
 from models.formatting.sentence import Sentence
 
 SECONDS = 3.0  # of computing: other programs may keep a template waiting for longer than it takes
@@ -217,9 +217,7 @@ def _n_chars(messages: Iterable[Mapping[str, Any]]) -> int:
 
 
 def _too_long(n_least: int, n_ctx: int) -> RequestFailed:
-    error = PromptTooLong(max(n_least, n_ctx + 1), n_ctx, at_least=True)
-    sizes = {"n_prompt": error.n_prompt, "n_ctx": error.n_ctx}
-    return RequestFailed(Failure(FailureKind.CONTEXT_LENGTH, error.message, error.param, **sizes))
+    return RequestFailed(Failure.too_long(PromptTooLong(max(n_least, n_ctx + 1), n_ctx, at_least=True)))
 
 
 def _took_longer_than(seconds: float) -> TemplateFailed:
