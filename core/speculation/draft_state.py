@@ -20,18 +20,21 @@ _NGRAM_LIMIT, _NGRAM_GROWTH = 8, 2
 # A new sequence starts with the speed-up of others, which counts as _FIRST_STEPS steps; each step fades by _FADE.
 _FIRST_STEPS, _FADE = 2.0, 0.9
 # A proposer may cost at most this share of the time that was spent decoding.
-_RISK_SHARE = 0.015
+_RISK_SHARE = 0.01
 # Beyond that, a draft must be worth _CAUTION times its cost, and _MORE_CAUTION times more for each further such share,
 # up to _MOST_CAUTION times.
 _CAUTION, _MORE_CAUTION, _MOST_CAUTION = 1.3, 4.0, 100.0
-# Old bookings fade each time this share of _MEMORY has passed: fading in each step would take too long.
+# Each proposer may lose the time of this many plain steps before it has won any.
+_CREDIT_STEPS = 2.0
+# Old bookings fade each time this share of the memory has passed: fading in each step would take too long.
 _FADED_AT_ONCE = 0.01
 # A step is charged at most this many times a plain one. Drafting never costs more: the machine was suspended, or the
 # clock has jumped.
 HICCUP = 8.0
-# Gains and losses fade within this many seconds of decoding. So old gains do not pay for long losses, and old losses
-# do not forbid drafts that pay now.
-_MEMORY = 20.0
+# Gains and losses fade within this many seconds of decoding, or this many plain steps if they are short. So old gains
+# do not pay for long losses, and old losses do not forbid drafts that pay now. What may be risked in many short steps
+# is not lost in one reply.
+_MEMORY, _MEMORY_STEPS = 20.0, 1000
 _START_MEAN = 0.6  # expected acceptance of a proposer that was never used
 # The most weight of one text in the speed-up that the next one starts with.
 _MOST_SPEEDUP_WEIGHT = 0.3
@@ -52,10 +55,11 @@ class RiskBudget:
     equally many tokens, so that gains of free texts do not pay for losses of those.
     """
 
-    def __init__(self, credit: float) -> None:
-        """``credit`` seconds may be risked before anything was won."""
-        self.credit = credit
+    def __init__(self, plain_step: float) -> None:
+        """A plain step takes about ``plain_step`` seconds."""
+        self.credit = _CREDIT_STEPS * plain_step
         self.n_even = 0
+        self._memory = min(_MEMORY, _MEMORY_STEPS * plain_step)
         self._unfaded = 0.0
         self._elapsed: dict[int, float] = {}
         self._balances: dict[tuple[str, int], float] = {}
@@ -87,8 +91,8 @@ class RiskBudget:
         """Add seconds of decoding."""
         self._elapsed[self.n_even] = self._elapsed.get(self.n_even, 0.0) + seconds
         self._unfaded += seconds
-        if self._unfaded > _FADED_AT_ONCE * _MEMORY:
-            fade = max(0.0, 1.0 - self._unfaded / _MEMORY)
+        if self._unfaded > _FADED_AT_ONCE * self._memory:
+            fade = max(0.0, 1.0 - self._unfaded / self._memory)
             self._unfaded = 0.0
             for n_even in self._elapsed:
                 self._elapsed[n_even] *= fade
@@ -231,11 +235,11 @@ class DraftStates:
     """A state for each sequence, ``by_id`` of its request; it begins with what was learnt from earlier ones."""
 
     def __init__(
-        self, proposers: Series[Proposer], paid: Series[CostlyProposer], credit: float, *, has_ngrams: bool
+        self, proposers: Series[Proposer], paid: Series[CostlyProposer], plain_step: float, *, has_ngrams: bool
     ) -> None:
-        """``paid`` are those of ``proposers`` that take time. Each may lose ``credit`` seconds before it wins any."""
+        """``paid`` are those of ``proposers`` that take time. A plain step takes about ``plain_step`` seconds."""
         self.by_id: dict[str, DraftState] = {}
-        self.budget = RiskBudget(credit)
+        self.budget = RiskBudget(plain_step)
         self.longest_rest = SHORT_REST
         self._proposers = tuple(proposers)
         self._paid = tuple(paid)
@@ -281,12 +285,19 @@ class DraftStates:
         return is_awake
 
     def skip_steps(self, sequences: list[Sequence]) -> int:
-        """Return for how many further steps no proposer is asked; subtract them from all waits at once."""
+        """Return for how many further steps no proposer is asked; subtract them from all waits at once.
+
+        The one that is due first waits up to half as long again for others: to wake up once costs less than twice.
+        """
         states = [self.by_id[sequence.id] for sequence in sequences]
         waits = [wait for state in states for wait in (state.ngram_backoff, state.paid_backoff)]
-        n_steps = max(min([wait.n_left for wait in waits]) - 1, 0)
+        first = min(waits, key=lambda wait: wait.n_left)
+        if not first.n_left:
+            return 0
+        latest = first.n_left + first.length // 2
+        n_steps = max([wait.n_left for wait in waits if wait.n_left <= latest]) - 1
         for wait in waits:
-            wait.n_left -= n_steps
+            wait.n_left = max(wait.n_left - n_steps, 1)
         return n_steps
 
     def due_for_ngrams(self, sequences: list[Sequence]) -> list[Sequence]:

@@ -28,12 +28,10 @@ from core.values.engine_options import MAX_DRAFT_DEPTH
 
 # A chain whose chance has sunk below this cannot pay in any step.
 _HOPELESS = 0.02
-# Each proposer may lose the time of this many plain steps before it has won any.
-_CREDIT_STEPS = 2.0
 # The share of the time that deciding to draft nothing may take, and the most steps between two decisions.
-_DECIDING_SHARE, _LONGEST_REST = 0.004, 128
+_DECIDING_SHARE, _LONGEST_REST = 0.002, 128
 # The same share for texts with n-grams that did not pay. Others may soon, so these texts are looked at more often.
-_JUDGING_SHARE = 0.02
+_JUDGING_SHARE = 0.01
 
 
 class StepTimes(NamedTuple):
@@ -86,8 +84,7 @@ class Speculator:
         self._checkpoints = memory if memory.replays else None
         self._clock = clock
         self._end_tokens = frozenset(end_tokens)
-        credit = _CREDIT_STEPS * cost.time(1)
-        self._states = DraftStates(self.proposers, self.paid, credit, has_ngrams=ngram is not None)
+        self._states = DraftStates(self.proposers, self.paid, cost.time(1), has_ngrams=ngram is not None)
         self.budget = self._states.budget
         self._growth = DraftGrowth(
             self._states,
@@ -146,6 +143,8 @@ class Speculator:
         self._seconds = self._clock() - began
         for chain in chains:
             (self._drafts if chain.tokens else self._cut_away)[chain.sequence.id] = chain
+        if not chains and depth is None and not any(sequence.sampler.grammar is not None for sequence in decoding):
+            self._begin_rest(decoding)
         return {name: tuple(chain.tokens) for name, chain in self._drafts.items()}
 
     def _admit(self, sequence: Sequence) -> None:
@@ -174,10 +173,13 @@ class Speculator:
             is_awake = is_awake or n_found >= max(n_even, 1)
         if is_awake or any(sequence.sampler.grammar is not None for sequence in decoding):
             return True
-        self._rest.n_left, self._rest.n_texts = states.skip_steps(decoding), len(decoding)
+        self._begin_rest(decoding)
         # If nothing was found, there is nothing to judge after the step either.
         self._rest.is_now = not n_found and len(decoding) == len(states.by_id)
         return False
+
+    def _begin_rest(self, decoding: list[Sequence]) -> None:
+        self._rest.n_left, self._rest.n_texts = self._states.skip_steps(decoding), len(decoding)
 
     def _longest_rest(self, seconds: float, n_texts: int, share: float = _DECIDING_SHARE) -> int:
         """Return how many steps apart work of ``seconds`` for each text takes at most ``share`` of the time."""
