@@ -35,6 +35,8 @@ HICCUP = 8.0
 # do not pay for long losses, and old losses do not forbid drafts that pay now. What may be risked in many short steps
 # is not lost in one reply.
 _MEMORY, _MEMORY_STEPS = 20.0, 1000
+# Gains of more than this many plain steps are not kept for later losses.
+_MOST_KEPT_STEPS = 20
 _START_MEAN = 0.6  # expected acceptance of a proposer that was never used
 # The most weight of one text in the speed-up that the next one starts with.
 _MOST_SPEEDUP_WEIGHT = 0.3
@@ -60,6 +62,7 @@ class RiskBudget:
         self.credit = _CREDIT_STEPS * plain_step
         self.n_even = 0
         self._memory = min(_MEMORY, _MEMORY_STEPS * plain_step)
+        self._most_kept = _MOST_KEPT_STEPS * plain_step
         self._unfaded = 0.0
         self._elapsed: dict[int, float] = {}
         self._balances: dict[tuple[str, int], float] = {}
@@ -85,7 +88,7 @@ class RiskBudget:
 
     def book(self, proposer: str, seconds: float) -> None:
         """Add the seconds that a proposer has won; negative ones are lost."""
-        self._balances[proposer, self.n_even] = self.balance(proposer) + seconds
+        self._balances[proposer, self.n_even] = min(self.balance(proposer) + seconds, self._most_kept)
 
     def add_elapsed(self, seconds: float) -> None:
         """Add seconds of decoding."""
