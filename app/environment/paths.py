@@ -19,13 +19,16 @@ _CLOSED = ".closed-to-others"
 def settle_home() -> None:
     """Make ``SLIPSTREAM_HOME`` absolute, as our other processes need it: they run in another folder.
 
-    Folders of the desktop that are not absolute are to be ignored, by its own rule.
+    Folders of the desktop that are not absolute are to be ignored, by its own rule. A user whom the system does not
+    know, as in a container, may have no home: then it is that folder, or the root, as Docker makes it.
     """
     for name in [name for name in os.environ if name.startswith("XDG_") and name.endswith(("_HOME", "_RUNTIME_DIR"))]:
         if not os.path.isabs(os.environ[name]):
             del os.environ[name]
     if os.environ.get(HOME_VARIABLE):
         os.environ[HOME_VARIABLE] = os.path.abspath(os.path.expanduser(os.environ[HOME_VARIABLE]))
+    if os.path.expanduser("~") == "~":
+        os.environ["HOME"] = os.environ.get(HOME_VARIABLE) or os.path.abspath(os.sep)
 
 
 def _folder(kind: str) -> Path:

@@ -260,6 +260,7 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
         exception_handlers={
             ApiError: _on_error,
             SlipstreamError: _on_error,
+            OSError: _on_error,  # as of a full disk: after other exceptions uvicorn closes the connection
             HTTPException: _on_http_exception,
             RequestValidationError: _on_invalid,
             ClientGone: _on_client_gone,

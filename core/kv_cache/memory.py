@@ -71,6 +71,10 @@ class AttentionMemory:
         """Return whether nothing was lost of a sequence's tokens from ``position`` on."""
         return True
 
+    def saved_together(self, position: int, most: int) -> int:
+        """Return how many tokens from ``position`` on may be saved as one segment: ``most``."""
+        return most
+
     def checkpoints(self, n_prompt: int, n_held: int) -> set[int]:
         """Return where to keep the state of a prompt, of which ``n_held`` tokens are held: it can be cut anywhere."""
         return set()
@@ -122,6 +126,14 @@ class WindowMemory(AttentionMemory):
     def holds(self, sequence: int, position: int) -> bool:
         """Return whether the layers with a window hold all tokens from ``position`` on."""
         return 0 <= self.cells.first_position(sequence) <= position
+
+    def saved_together(self, position: int, most: int) -> int:
+        """Return how many tokens may be saved as one segment: those up to the next multiple of the window.
+
+        llama.cpp saves only what a sequence's last token attends to. A longer segment would come back without its
+        beginning, and could not be cut. Windows of Llama 4 begin at these multiples (``LLAMA_SWA_TYPE_CHUNKED``).
+        """
+        return min(most, self._window - position % self._window)
 
     def take_back(self, sequence: int, size: int) -> int:
         """Drop rejected drafts; drop everything if too little is left in sight."""

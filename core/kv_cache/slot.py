@@ -213,7 +213,8 @@ class KvOffload:
         elif not self._memory.holds(slot.id, position(n_saved)):
             return False
         else:
-            end = whole_images(text, min(n_saved + self.store.segment_size, len(text)))
+            size = self._memory.saved_together(position(n_saved), self.store.segment_size)
+            end = whole_images(text, min(n_saved + size, len(text)))
             if end <= n_saved:
                 end = image_end(text, n_saved)
             parent = links[-1].segment if links else None

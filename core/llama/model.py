@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -39,6 +39,14 @@ def kept_in_host_memory(n_layers: int) -> Any:
     return (_Override * (n_layers + 1))(*overrides, _Override(None, None))
 
 
+def _overrides(metadata: Mapping[str, int]) -> Any:
+    """Return the metadata as llama.cpp reads it at a load, up to an empty key."""
+    found = (L.llama_model_kv_override * (len(metadata) + 1))()
+    for override, (key, value) in zip(found, metadata.items(), strict=False):
+        override.tag, override.key, override.value.val_i64 = L.LLAMA_KV_OVERRIDE_TYPE_INT, key.encode(), value
+    return found
+
+
 class Model:
     """Weights on their devices (``c``: ``llama_model``), and what its file says. Close every context before the model.
 
@@ -59,13 +67,15 @@ class Model:
         n_gpu_layers: int = 0,
         load_mtp: bool = False,
         no_alloc: bool = False,
+        metadata: Mapping[str, int] | None = None,
         progress: Callable[[float], None] = lambda share: None,
     ) -> None:
         """Load ``path``; -1 GPU layers means all. Raises LoadFailed, or BadOption for an unknown device.
 
         ``options`` say on which devices, which experts stay in host memory, and how the file is read. ``load_mtp``
         loads the layers that predict further tokens, too. ``no_alloc`` reads the header alone: contexts of such a model
-        report what they would allocate, and cannot compute. ``progress`` is called with 0 to 1.
+        report what they would allocate, and cannot compute. ``metadata`` stands in place of the file's.
+        ``progress`` is called with 0 to 1.
         """
         start_backend()
         options = options or EngineOptions(path)
@@ -81,6 +91,9 @@ class Model:
         overrides = kept_in_host_memory(options.n_cpu_moe) if options.n_cpu_moe else None
         if overrides is not None:
             params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
+
+        replaced = _overrides(metadata or {})
+        params.kv_overrides = replaced
 
         def go_on(share: float, _data: object) -> bool:
             progress(share)

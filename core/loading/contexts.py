@@ -21,13 +21,13 @@ from core.llama.build import llama_version
 from core.llama.context import Batch, Context, ContextOptions
 from core.llama.model import Model, Vocab
 from core.llama.projector import Projector
-from core.loading.memory_need import ContextSize, cuts_windows, n_outputs, n_snapshots
+from core.loading.memory_need import ContextSize, cuts_windows, n_outputs, n_snapshots, read_instead
 from core.machine.host import core_count
 from core.machine.known_machine import Measurements
 from core.values.engine_options import MAX_STEP_ROWS, EngineOptions
 from core.values.errors import LoadFailed
 from models.estimate.fit.memory import free_memory
-from models.facts.model_facts import ModelFacts
+from models.facts.model_facts import ModelFacts, read_model
 from models.facts.split_files import parts
 from models.pairing.vocabulary import why_vocabularies_differ
 
@@ -130,7 +130,8 @@ def draft_file(target: LoadedTarget, path: str) -> Iterator[Model]:
     Raises LoadFailed, also where its vocabulary is another. Locked pages and experts are the target's.
     """
     options = replace(target.options, mlock=False, n_cpu_moe=None)
-    model = Model(path, options, n_gpu_layers=target.n_gpu_layers)
+    metadata = read_instead(read_model(Path(path)), target.size.n_ctx)
+    model = Model(path, options, n_gpu_layers=target.n_gpu_layers, metadata=metadata)
     with closed_on_failure(model):
         reason = why_vocabularies_differ(target.vocab, model.vocab)
         if reason:
@@ -196,13 +197,10 @@ def make_slots(
     # Not (window, window): under that, earlier versions kept texts that were computed with less than was in sight.
     seen: tuple[int, ...] = (window, target.cuts_windows) if window else (0, 0)
     if facts.n_ctx_short:  # keys are turned by other angles in a longer context
-        seen = (*seen, own.context.n_cells > facts.n_ctx_short)
+        seen = (*seen, target.size.n_ctx > facts.n_ctx_short)
     key = _key(options, seen, target.n_gpu_layers)
     per_token = max(facts.kv_bytes_per_token(options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _SEGMENT_BYTES // per_token))
-    # llama.cpp saves only the tokens that a sequence's last token attends to. In layers with a window, a longer segment
-    # would come back without its beginning, and could not be cut.
-    size = min(size, window or size)
     n_wide = min(options.n_ubatch, own.context.n_batch)
     disk = _disk(options, key, cache_folder)
     return SlotTable(

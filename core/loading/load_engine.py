@@ -36,7 +36,7 @@ from core.loading.memory_fit import (
     wants_mtp,
     why_so,
 )
-from core.loading.memory_need import compute_bytes, read_facts
+from core.loading.memory_need import compute_bytes, read_facts, read_instead
 from core.machine.bandwidth import remembered
 from core.machine.host import core_count, last_level_cache, this_machine
 from core.machine.known_machine import MEASURED_FILE, Measurements
@@ -87,7 +87,14 @@ def load_engine(
     if measured is None:
         measured = Measurements(cache_folder / MEASURED_FILE if cache_folder else None)
     has_heads = wants_mtp(facts, options)
-    model = Model(options.model_path, options, n_gpu_layers=n_gpu_layers, load_mtp=has_heads, progress=progress)
+    model = Model(
+        options.model_path,
+        options,
+        n_gpu_layers=n_gpu_layers,
+        load_mtp=has_heads,
+        metadata=read_instead(facts, size.n_ctx),
+        progress=progress,
+    )
     with closed_on_failure(model):
         projector, problem = _open_projector(model, options, n_gpu_layers)
         notices += (problem,) if problem else ()

@@ -125,18 +125,16 @@ def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Co
     n_gpu_layers = ALL_LAYERS if plan.setting.n_gpu_layers > facts.n_layers else plan.setting.n_gpu_layers
     found = replace(found, mmap=is_mapped(facts, found, n_gpu_layers, machine.devices[0].free))
     size = _size(facts, options, machine, wanted, plan)
-    longer = _size(replace(facts, n_ctx_short=0), options, machine, wanted, plan) if facts.n_ctx_short else size
-    if size.n_cells < longer.n_cells:
+    if options.n_ctx is None and size.n_ctx == facts.n_ctx_short < usual_ctx(replace(facts, n_ctx_short=0)):
         how = advice("--ctx", Sentence("a context in the model's settings"))
         notices = (
             *notices,
             Sentence(
-                "{n_slots} requests at once share {n_cells:,} tokens, since the model reads texts in another way in a "
-                "longer context; with {how} of more than {n_ctx_short:,} tokens they get more.",
-                n_slots=options.n_slots,
-                n_cells=size.n_cells,
+                "The context has {n_ctx:,} tokens: in a longer one the model reads every text in another way, short "
+                "ones less well. Longer texts need {how}, up to {n_ctx_train:,} tokens.",
+                n_ctx=size.n_ctx,
                 how=how,
-                n_ctx_short=facts.n_ctx_short,
+                n_ctx_train=facts.n_ctx_train,
             ),
         )
     return LoadPlan(found, n_gpu_layers, size, plan.placement, notices)
@@ -203,9 +201,9 @@ def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = N
     """Return the context sizes for the wanted length, with ``free`` bytes (None: the host's free memory)."""
     pool = int(free_memory() * USABLE_SHARE) if free is None else free
     n_ctx = options.n_ctx or min(usual_ctx(facts), options.n_cells or usual_ctx(facts))
-    per_token = facts.kv_bytes_per_further_token(options.cache_type)
+    per_token = facts.kv_bytes_per_further_token(options.cache_type) * facts.n_caches(options.n_slots)
     room = pool - facts.weight_bytes
-    n_cells = options.n_cells or pool_cells(n_ctx, options.n_slots, per_token, room, facts.n_ctx_short)
+    n_cells = options.n_cells or pool_cells(n_ctx, options.n_slots, per_token, room)
     return ContextSize(n_ctx, -(-n_cells // CELL_PADDING) * CELL_PADDING)
 
 
@@ -228,8 +226,8 @@ def _size(
         return context_size(facts, options, 0)
     keeping = [need for need in plan.needs if need.kv_cache]
     room = sum(int(need.free * USABLE_SHARE) - need.weights for need in keeping)
-    per_token = facts.kv_bytes_per_further_token(setting.kv_type)
-    n_cells = pool_cells(setting.n_ctx, options.n_slots, per_token, room, facts.n_ctx_short)
+    per_token = facts.kv_bytes_per_further_token(setting.kv_type) * facts.n_caches(options.n_slots)
+    n_cells = pool_cells(setting.n_ctx, options.n_slots, per_token, room)
 
     def has_room(n_more: int) -> bool:
         larger = replace(setting, n_ctx=setting.n_ctx + n_more * CELL_PADDING)

@@ -95,15 +95,24 @@ class ContextSize:
     n_cells: int
 
 
-def pool_cells(n_ctx: int, n_slots: int, kv_bytes_per_token: int, free_bytes: int, n_ctx_short: int = 0) -> int:
+def pool_cells(n_ctx: int, n_slots: int, kv_bytes_per_token: int, free_bytes: int) -> int:
     """Return the cells for ``n_slots`` requests of ``n_ctx`` tokens; ``free_bytes`` is what the weights leave.
 
-    Enough for every slot, but at most a quarter of ``free_bytes``; always enough for one request. For llama.cpp all
-    cells are one context, so where one request's is short, all of them stay within ``n_ctx_short``.
+    Enough for every slot, but at most a quarter of ``free_bytes``; always enough for one request.
     """
     affordable = int(max(free_bytes, 0) * _SHARE) // max(kv_bytes_per_token, 1)
-    wanted = n_ctx * n_slots if n_ctx > n_ctx_short else min(n_ctx * n_slots, n_ctx_short)
-    return max(n_ctx, min(wanted, affordable))
+    return max(n_ctx, min(n_ctx * n_slots, affordable))
+
+
+def read_instead(facts: ModelFacts, n_ctx: int) -> dict[str, int]:
+    """Return the metadata with which to load a model for requests of ``n_ctx`` tokens, in place of the file's.
+
+    llama.cpp chooses the factors of LongRoPE by all cells together (``llama_model::get_rope_factors``). So where each
+    request is short, the model is told that its cells never are more than what it was trained for first.
+    """
+    if n_ctx > facts.n_ctx_short:
+        return {}
+    return {f"{facts.architecture}.rope.scaling.original_context_length": (1 << 31) - 1}
 
 
 # Logits of more rows than this would take memory for drafts that hardly ever pay.

@@ -33,7 +33,12 @@ _WHITESPACE = r" |\n{1,2}[ \t]{0,20}"
 # Lark rules for a reply whose prompt ends within a thought, and for one that may begin with a thought.
 _IN_THOUGHT = "start: until_1 SPACE? @body\nSPACE: /[ \\n]{1,3}/"
 _AFTER_THOUGHT = "start: SPACE? (marker_0 until_1 SPACE?)? @body\nSPACE: /[ \\n]{1,3}/"
-_LIMITS = LLParserLimits(max_grammar_size=200_000, max_lexer_states=200_000, verbose_errors=False)
+# What a regular expression may cost before the first token: enough to repeat a letter 75,000 times. One that is too
+# large is refused after 0.3 s; with llguidance's own million it took two.
+_FUEL = 300_000
+_LIMITS = LLParserLimits(
+    max_grammar_size=200_000, max_lexer_states=200_000, initial_lexer_fuel=_FUEL, verbose_errors=False
+)
 
 
 class GrammarLost(SlipstreamError):

@@ -166,7 +166,7 @@ class Catalog:
 
     def _by_alias(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
         """The model with another of its program's names."""
-        names = {name.casefold(), f"{name.casefold()}:latest"}
+        names = {name.casefold().removesuffix(".gguf"), f"{name.casefold()}:latest"}
         places = {place for alias, place in self._aliases.items() if alias in names}
         return next((entry for entry in entries if entry.name.casefold() in names or entry.path in places), None)
 
@@ -201,7 +201,7 @@ class _Scan:
         self.problems: list[FolderProblem] = []
         self.aliases: dict[str, Path] = {}  # further names of files, in small letters
         self._visited: set[tuple[int, int]] = set()
-        self._seen_files: set[Path] = set()
+        self._seen_files: dict[Path, Path] = {}  # by where links lead, as they are listed
 
     def model_files(self, root: Path) -> Iterator[Path]:
         pending: list[tuple[Path, int, int | None]] = [(root, 0, None)]
@@ -277,11 +277,10 @@ class _Scan:
         return len(self._visited) <= MAX_FOLDERS
 
     def _is_new(self, path: Path) -> bool:
-        real = path.resolve()
-        if real in self._seen_files:
-            return False
-        self._seen_files.add(real)
-        return True
+        listed = self._seen_files.setdefault(path.resolve(), path)
+        if listed is not path:
+            self.aliases.setdefault(in_utf8(model_name(path)).casefold(), listed)
+        return listed is path
 
 
 def _system_disks() -> set[int]:

@@ -62,7 +62,11 @@ _WINDOW_PERIODS = {
 }
 # Architectures whose windows slide token by token over a cache of keys and values that can be cut to them
 # (llama_kv_cache_iswa with LLAMA_SWA_TYPE_STANDARD).
-_CUT_WINDOWS = frozenset(_WINDOW_PERIODS) - {"llama4"} | {"gemma4", "mimo2", "step35"}
+_CUT_WINDOWS = frozenset(_WINDOW_PERIODS) - {"llama4"} | {"deepseek4", "gemma4", "mimo2", "step35"}
+# Architectures for whose texts llama.cpp makes a whole cache each, even where they are to share one.
+_APART = frozenset({"deepseek4"})
+# Their layers that compress by this have an index of what was compressed (DSV4_CSA_RATIO).
+_INDEXED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +109,12 @@ class ModelFacts:
     """One model. Sizes are bytes; ``n_bytes`` is the size on disk of all its files, ``weight_bytes`` of its tensors.
 
     ``n_layers`` counts the main layers, without multi-token prediction heads. ``caches`` has one item per layer that
-    keeps keys and values, those of prediction heads last; ``state_elements`` counts the recurrent state of one sequence
-    (F32). ``n_mtp_layers`` counts the prediction heads whose weights are in the file, and ``mtp_head`` is what the
-    first of them reads. ``has_output`` is False for a head that uses the output of its model. ``names_pooling``:
-    the file says how the vectors of all tokens become one. A context of more than ``n_ctx_short`` tokens has other
-    factors of its rotary positions (LongRoPE, arXiv 2402.13753), also for short texts; 0 if the file has only one kind.
+    keeps keys and values, and another where it also keeps them compressed, those of prediction heads last;
+    ``state_elements`` counts the recurrent state of one sequence (F32). ``n_mtp_layers`` counts the prediction heads
+    whose weights are in the file, and ``mtp_head`` is what the first of them reads. ``has_output`` is False for a head
+    that uses the output of its model. ``names_pooling``: the file says how the vectors of all tokens become one. A
+    context of more than ``n_ctx_short`` tokens has other factors of its rotary positions (LongRoPE, arXiv 2402.13753),
+    also for short texts; 0 if the file has only one kind.
     ``problem`` says why the model cannot be used here, or is None.
     """
 
@@ -166,6 +171,10 @@ class ModelFacts:
     def state_bytes(self) -> int:
         """Bytes of the recurrent state of one sequence, which llama.cpp keeps in F32."""
         return self.state_elements * 4
+
+    def n_caches(self, n_slots: int) -> int:
+        """How many caches llama.cpp makes for ``n_slots`` requests, each with room for a whole context."""
+        return n_slots if self.architecture in _APART else 1
 
     @property
     def window(self) -> int:
@@ -432,6 +441,9 @@ class _Facts:
     def _caches(self, head_length: int) -> Iterator[LayerCache]:
         """K and V of each layer, those of the blocks that predict further tokens last."""
         lengths = self._lengths("", (head_length, head_length))
+        if self.architecture in _APART:
+            yield from self._compressed_caches(*lengths)
+            return
         windowed = self._lengths("_swa", lengths)
         pattern = self._array("attention.sliding_window_pattern") or ()
         latent = bool(self.number("attention.key_length_mla") and self.number("attention.value_length_mla"))
@@ -445,6 +457,14 @@ class _Facts:
                 has_window = is_listed or (not pattern and self._is_windowed(layer))
                 window = self.number("attention.sliding_window") if has_window else 0
                 yield LayerCache(n_kv * k, 0 if latent else n_kv * v, layer, window)
+
+    def _compressed_caches(self, n_k: int, n_v: int) -> Iterator[LayerCache]:
+        """Those of DeepSeek V4 (llama_kv_cache_dsv4): the last tokens, K and V in one, and older ones compressed."""
+        window, n_index = self.number("attention.sliding_window"), self.number("attention.indexer.key_length")
+        for layer, ratio in enumerate(self.per_layer("attention.compress_ratios", (0,) * self.n_blocks)):
+            yield LayerCache(n_k, 0 if layer < self.n_layers else n_v, layer, window)
+            if ratio and layer < self.n_layers:
+                yield LayerCache((n_k + n_index * (ratio == _INDEXED)) // ratio, 0, layer)
 
     def _is_windowed(self, layer: int) -> bool:
         """Whether llama.cpp's own rule gives a layer a window that the file does not list."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pwd
 import re
 import shlex
 import signal
@@ -647,3 +648,21 @@ def test_folders_that_an_earlier_version_left_open_are_closed_once(tmp_path):
     assert rights_after_a_start() == closed
     (mine / "data").chmod(0o755)
     assert rights_after_a_start() == closed | {"data": "0o755"}, "its owner has opened it since"
+
+
+def test_a_user_without_a_home_has_folders_all_the_same(monkeypatch, tmp_path):
+    def unknown(_user):
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in [name for name in os.environ if name.startswith("XDG_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("SLIPSTREAM_HOME")
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.delenv("HOME")
+    paths.settle_home()
+    assert paths.data_folder() == Path("/.local/share/slipstream")
+    monkeypatch.delenv("HOME")
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    paths.settle_home()
+    assert Path.home() == tmp_path, "where other programs' models are looked for"

@@ -292,3 +292,16 @@ def test_other_weights_make_another_model(tmp_path, place):
     other = tmp_path / "other.gguf"
     other.write_bytes(content)
     assert identity([other]) != identity([EMBER])
+
+
+def test_a_model_is_found_by_its_own_name_also_where_a_link_to_it_is_listed(tmp_path, copy):
+    place = copy("model.gguf")
+    (tmp_path / "latest.gguf").symlink_to(place)
+    (tmp_path / "zuletzt.gguf").symlink_to(place)
+    catalog = Catalog([tmp_path], starter=None)
+    assert [entry.name for entry in catalog.entries()] == ["latest"]
+    for name in ("latest", "model", "MODEL.gguf", "zuletzt"):
+        found = catalog.find(name, takes_paths=False)
+        assert found is not None, name
+        assert found.path.resolve() == place, name
+    assert catalog.find("mode", takes_paths=False) is None

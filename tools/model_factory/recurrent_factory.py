@@ -18,6 +18,8 @@ from tools.model_factory.gguf_factory import EMBER_DRAFT, MetadataEntry, Tensor,
 N_VOCAB, N_EMBD, N_FF, N_LAYERS, N_CTX = 4096, 64, 128, 4, 1024
 _INNER, _STATE, _RANK, _KERNEL = 2 * N_EMBD, 16, 4, 4
 _N_HEADS = 2
+# Of DeepSeek V4: the values of a key, those of its index, by how much each layer compresses, and parallel residuals.
+_LATENT, _INDEX, _RATIOS, _STREAMS = 128, 128, (0, 4, 128, 4), 4
 
 
 def mamba(path: Path) -> Path:
@@ -64,6 +66,70 @@ def gemma3(path: Path, window: int = 32) -> Path:
     return write_model(path, "gemma3", values, [tensor for layer in range(N_LAYERS) for tensor in _gemma3_layer(layer)])
 
 
+def llama4(path: Path) -> Path:
+    """Write a model in whose layers but the last a token sees only those behind the last multiple of 8,192 tokens."""
+    values = {
+        "context_length": 16_384,
+        "feed_forward_length": N_FF,
+        "expert_feed_forward_length": N_FF,
+        "expert_count": 1,
+        "expert_used_count": 1,
+        "interleave_moe_layer_step": 0,
+        "attention.head_count": _N_HEADS,
+        "attention.head_count_kv": 1,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+        "rope.freq_base": 10_000.0,
+        "rope.dimension_count": N_EMBD // _N_HEADS,
+    }
+    layers = [tensor for layer in range(N_LAYERS) for tensor in _llama4_layer(f"blk.{layer}.")]
+    return write_model(path, "llama4", values, layers)
+
+
+def deepseek4(path: Path) -> Path:
+    """Write a model whose layers keep the last tokens, and older ones compressed: none of them, by 4, by 128, and by 4.
+
+    llama.cpp keeps apart what each sequence has.
+    """
+    values = {
+        "feed_forward_length": N_FF,
+        "expert_feed_forward_length": N_FF,
+        "expert_count": 4,
+        "expert_used_count": 2,
+        "expert_shared_count": 1,
+        "expert_gating_func": 4,  # sqrt of softplus
+        "expert_weights_norm": True,
+        "expert_weights_scale": 1.0,
+        "swiglu_clamp_exp": 10.0,
+        "attention.head_count": _N_HEADS,
+        "attention.head_count_kv": 1,
+        "attention.key_length": _LATENT,
+        "attention.value_length": _LATENT,
+        "attention.q_lora_rank": N_EMBD,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+        "attention.sliding_window": 128,
+        "attention.indexer.head_count": 2,
+        "attention.indexer.key_length": _INDEX,
+        "attention.indexer.top_k": 64,
+        "attention.output_group_count": 1,
+        "attention.output_lora_rank": N_EMBD,
+        "attention.compress_ratios": list(_RATIOS),
+        "attention.compress_rope_freq_base": 10_000.0,
+        "hyper_connection.count": _STREAMS,
+        "hyper_connection.sinkhorn_iterations": 4,
+        "hyper_connection.epsilon": 1e-6,
+        "hash_layer_count": 0,
+        "rope.dimension_count": 64,
+        "rope.freq_base": 10_000.0,
+    }
+    head = [
+        noise("output_hc_fn.weight", _STREAMS * N_EMBD, _STREAMS),
+        ones("output_hc_base.weight", _STREAMS),
+        ones("output_hc_scale.weight", 1),
+    ]
+    layers = [tensor for layer, ratio in enumerate(_RATIOS) for tensor in _deepseek4_layer(f"blk.{layer}.", ratio)]
+    return write_model(path, "deepseek4", values, [*head, *layers])
+
+
 def _is_convolution(layer: int) -> bool:
     return layer % 2 == 0
 
@@ -105,12 +171,59 @@ def _gemma3_layer(layer: int) -> Iterator[Tensor]:
     yield ones(name + "post_ffw_norm.weight", N_EMBD)
 
 
-def _attention(name: str) -> Iterator[Tensor]:
+def _llama4_layer(name: str) -> Iterator[Tensor]:
+    yield ones(name + "attn_norm.weight", N_EMBD)
+    yield from _projections(name)
+    yield from _feed_forward(name)
+
+
+def _deepseek4_layer(name: str, ratio: int) -> Iterator[Tensor]:
+    yield ones(name + "attn_norm.weight", N_EMBD)
+    yield ones(name + "attn_sinks.weight", _N_HEADS)
+    yield noise(name + "attn_q_a.weight", N_EMBD, N_EMBD)
+    yield ones(name + "attn_q_a_norm.weight", N_EMBD)
+    yield noise(name + "attn_q_b.weight", N_EMBD, _N_HEADS * _LATENT)
+    yield noise(name + "attn_kv.weight", N_EMBD, _LATENT)
+    yield ones(name + "attn_kv_a_norm.weight", _LATENT)
+    yield noise(name + "attn_output_a.weight", _N_HEADS * _LATENT, N_EMBD)
+    yield noise(name + "attn_output_b.weight", N_EMBD, N_EMBD)
+    for part in ("attn", "ffn"):
+        yield noise(name + f"hc_{part}_fn.weight", _STREAMS * N_EMBD, (2 + _STREAMS) * _STREAMS)
+        yield ones(name + f"hc_{part}_base.weight", (2 + _STREAMS) * _STREAMS)
+        yield ones(name + f"hc_{part}_scale.weight", 3)
+    if ratio:
+        yield from _compressor(name + "attn_compressor", _LATENT, ratio)
+    if ratio == 4:
+        yield noise(name + "indexer.proj.weight", N_EMBD, 2)
+        yield noise(name + "indexer.attn_q_b.weight", N_EMBD, 2 * _INDEX)
+        yield from _compressor(name + "indexer_compressor", _INDEX, ratio)
+    yield noise(name + "ffn_gate_inp.weight", N_EMBD, 4)
+    yield ones(name + "exp_probs_b.bias", 4)
+    yield ones(name + "ffn_norm.weight", N_EMBD)
+    for part, shape in (("gate", (N_EMBD, N_FF)), ("up", (N_EMBD, N_FF)), ("down", (N_FF, N_EMBD))):
+        yield noise(name + f"ffn_{part}_exps.weight", *shape, 4)
+        yield noise(name + f"ffn_{part}_shexp.weight", *shape)
+
+
+def _compressor(name: str, width: int, ratio: int) -> Iterator[Tensor]:
+    n_overlapping = 2 if ratio == 4 else 1
+    yield noise(name + "_kv.weight", N_EMBD, n_overlapping * width)
+    yield noise(name + "_gate.weight", N_EMBD, n_overlapping * width)
+    yield noise(name + "_ape.weight", n_overlapping * width, ratio)
+    yield ones(name + "_norm.weight", width)
+
+
+def _projections(name: str) -> Iterator[Tensor]:
     n_head = N_EMBD // _N_HEADS
     yield noise(name + "attn_q.weight", N_EMBD, N_EMBD)
     yield noise(name + "attn_k.weight", N_EMBD, n_head)
     yield noise(name + "attn_v.weight", N_EMBD, n_head)
     yield noise(name + "attn_output.weight", N_EMBD, N_EMBD)
+
+
+def _attention(name: str) -> Iterator[Tensor]:
+    n_head = N_EMBD // _N_HEADS
+    yield from _projections(name)
     yield ones(name + "attn_q_norm.weight", n_head)
     yield ones(name + "attn_k_norm.weight", n_head)
 

@@ -8655,8 +8655,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
-      <source>{n_slots} requests at once share {n_cells:,} tokens, since the model reads texts in another way in a longer context; with {how} of more than {n_ctx_short:,} tokens they get more.</source>
-      <translation>{n_slots} Anfragen zugleich teilen sich {n_cells:,} Token, denn in einem längeren Kontext liest das Modell Texte anders; mit {how} von mehr als {n_ctx_short:,} Token bekommen sie mehr.</translation>
+      <source>The context has {n_ctx:,} tokens: in a longer one the model reads every text in another way, short ones less well. Longer texts need {how}, up to {n_ctx_train:,} tokens.</source>
+      <translation>Der Kontext hat {n_ctx:,} Token: In einem längeren liest das Modell jeden Text auf andere Weise, und kurze weniger gut. Längere Texte gehen mit {how}, bis {n_ctx_train:,} Token.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />

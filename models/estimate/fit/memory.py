@@ -86,12 +86,13 @@ def estimate(
     n_slots, n_ubatch = shape.n_slots * shape.n_states, shape.n_ubatch
     state = facts.state_bytes * n_slots
     n_outputs = shape.n_outputs or shape.n_slots
-    compute = _compute_bytes(facts, n_kv, min(n_ubatch, n_kv), n_outputs, shape.flash_attention)
     in_windows = facts.kv_bytes_in_windows(kv_type)
     n_in_sight = cells_in_window(facts, n_kv, n_slots, n_ubatch) if cuts_windows else n_kv
+    n_masked = n_kv + n_in_sight if in_windows else n_kv
+    compute = _compute_bytes(facts, n_kv, n_masked, min(n_ubatch, n_kv), n_outputs, shape.flash_attention)
     everywhere = facts.kv_bytes_per_token(kv_type) + facts.idle_kv_bytes_per_token(kv_type)
     kv_cache = n_kv * (everywhere - in_windows) + n_in_sight * in_windows
-    return MemoryNeed(facts.weight_bytes, kv_cache + state, compute)
+    return MemoryNeed(facts.weight_bytes, kv_cache * facts.n_caches(shape.n_slots) + state, compute)
 
 
 def cells_in_window(facts: ModelFacts, n_cells: int, n_slots: int, n_ubatch: int) -> int:
@@ -102,7 +103,8 @@ def cells_in_window(facts: ModelFacts, n_cells: int, n_slots: int, n_ubatch: int
     """
     if not facts.window:
         return n_cells
-    in_sight = -(-(facts.window * n_slots + n_ubatch) // CELL_PADDING) * CELL_PADDING
+    n_together = n_slots // facts.n_caches(n_slots)
+    in_sight = -(-(facts.window * n_together + n_ubatch) // CELL_PADDING) * CELL_PADDING
     return in_sight if 2 * in_sight < n_cells else n_cells
 
 
@@ -128,13 +130,18 @@ def cgroup_free(membership: Path, mount: Path) -> list[int]:
     return [n_bytes for n_bytes in left if n_bytes is not None]
 
 
-def _compute_bytes(facts: ModelFacts, n_kv: int, n_rows: int, n_outputs: int, flash_attention: bool) -> int:
-    """The larger of a layer's and the output's intermediate results, plus the logits."""
+def _compute_bytes(
+    facts: ModelFacts, n_kv: int, n_masked: int, n_rows: int, n_outputs: int, flash_attention: bool
+) -> int:
+    """The larger of a layer's and the output's intermediate results, plus the logits.
+
+    Each row has a mask for ``n_masked`` cells: one of all, and another of those in layers with a window.
+    """
     n_attention = max(facts.n_embd, facts.n_heads * facts.key_length)
     # Gate, up and their product, once per chosen expert.
     n_feed_forward = 3 * max(facts.n_ff, (facts.n_ff_expert or facts.n_ff) * facts.n_experts_used)
     layer = n_rows * (4 * n_attention + n_feed_forward) * _F32
-    mask = n_rows * n_kv * (_F16 if flash_attention else _F32)
+    mask = n_rows * n_masked * (_F16 if flash_attention else _F32)
     scores = 0 if flash_attention else facts.n_heads * n_rows * n_kv * _F32
     logits = facts.n_vocab * min(n_rows, n_outputs) * _F32
     return max(layer + mask + scores, logits + 2 * n_rows * facts.n_embd * _F32) + facts.n_vocab * n_outputs * _F32

@@ -58,8 +58,8 @@ class FitRequest:
 
 
 def usual_ctx(facts: ModelFacts) -> int:
-    """The default context: what the model was trained for, at most 8,192 tokens."""
-    return min(facts.n_ctx_train or USUAL_CTX, USUAL_CTX)
+    """The default context: what the model was trained for, at most 8,192 tokens and those of ``n_ctx_short``."""
+    return min(facts.n_ctx_train or USUAL_CTX, facts.n_ctx_short or USUAL_CTX, USUAL_CTX)
 
 
 def best_plan(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> PlacementPlan | None:

@@ -300,10 +300,12 @@ def with_long_rope(path: Path, n_ctx_short: int) -> Path:
 
 def test_a_text_of_a_short_context_does_not_come_back_in_a_long_one_with_other_positions(tmp_path: Path) -> None:
     path, prompt = with_long_rope(tmp_path / "model.gguf", 256), words(150)
-    options = {"n_slots": 1, "n_ctx": 256, "speculation": "off", "cache_folder": tmp_path, "cache_disk": 1 << 30}
+    options = {"speculation": "off", "cache_folder": tmp_path, "cache_disk": 1 << 30}
     n_cached, texts = [], []
-    for n_cells in (256, 256, 512, 512):
-        with open_engine(path, n_cells=n_cells, **options) as engine:
+    # Four requests of 256 tokens have 1,024 cells together: each is short none the less.
+    for n_slots, n_ctx in ((1, 256), (4, 256), (1, 512), (1, 512)):
+        with open_engine(path, n_slots=n_slots, n_ctx=n_ctx, **options) as engine:
+            assert engine.context.n_cells == n_slots * n_ctx
             settle(engine)
             tokens, ended = greedy(engine, prompt, max_tokens=8)
             settle(engine)

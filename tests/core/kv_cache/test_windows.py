@@ -107,6 +107,20 @@ def test_what_texts_beside_it_have_overwritten_is_not_shared(path: Path, whole: 
             assert_same_up_to_a_near_tie(found, expected(whole, prompt))
 
 
+def test_a_text_that_is_cut_before_the_border_of_a_chunk_comes_back_whole() -> None:
+    """Llama 4's windows begin at each multiple of 8,192 tokens; this one is in the middle of 256 tokens to be saved."""
+    path = gguf_factory.cached_file("llama4.gguf", recurrent_factory.llama4)
+    long = words(100) + words(8150, 1)
+    with open_engine(path, n_slots=1, n_ctx=8448, n_ubatch=512, speculation="off") as engine:
+        for text in (long[:100], long):
+            said(engine, text, 1)
+            engine.slots.save(engine.slots.slots[0])
+        while engine.slots.evict_idle():
+            pass
+        _, n_cached = said(engine, long[:8180] + words(20, 2), 1)
+        assert n_cached == 8180
+
+
 def test_a_draft_model_goes_back_as_far_as_its_windows_are_whole(path: Path) -> None:
     with open_cut(path, n_ctx=512, n_cells=512, speculation="draft", draft_path=str(path), draft_depth=4) as engine:
         for slot, prompt in ((0, words(100, 1)), (1, words(150)), (0, words(140, 2)), (1, words(39) + words(2, 3))):

@@ -176,15 +176,20 @@ def test_every_slot_has_a_context_where_a_quarter_of_the_memory_is_enough(
     assert pool_cells(n_ctx, n_slots, 1000, free) == expected
 
 
-@pytest.mark.parametrize(("n_ctx", "n_cells"), [(512, 1024), (1024, 1024), (1280, 5120)])
-def test_requests_with_a_short_context_share_one_that_is_short_too(n_ctx: int, n_cells: int) -> None:
-    facts = replace(DENSE, n_ctx_short=1024, n_ctx_train=8192)
-    found = fitted(facts, machine(host=100 * GB), n_ctx=n_ctx, n_slots=4)
-    assert (found.size.n_ctx, found.size.n_cells) == (n_ctx, n_cells)
-    assert [notice[: notice.index(", since")] for notice in found.notices] == (
-        ["4 requests at once share 1,024 tokens"] if n_ctx <= 1024 else []
-    )
-    assert all("with --ctx of more than 1,024 tokens they get more." in notice for notice in found.notices)
+@pytest.mark.parametrize(
+    ("n_ctx_short", "n_ctx_train", "wanted", "n_ctx"),
+    [(4096, 131_072, None, 4096), (4096, 131_072, 6000, 6000), (4096, 4096, None, 4096), (32_768, 131_072, None, 8192)],
+)
+def test_the_usual_context_is_one_in_which_short_texts_are_read_as_trained(
+    n_ctx_short: int, n_ctx_train: int, wanted: int | None, n_ctx: int
+) -> None:
+    facts = replace(DENSE, n_ctx_short=n_ctx_short, n_ctx_train=n_ctx_train)
+    found = fitted(facts, machine(host=100 * GB), n_ctx=wanted, n_slots=4)
+    assert (found.size.n_ctx, found.size.n_cells) == (n_ctx, -(-4 * n_ctx // 256) * 256)
+    # Only what the user may change is said.
+    is_shorter = wanted is None and n_ctx_short < min(n_ctx_train, 8192)
+    assert [notice[: notice.index(":")] for notice in found.notices] == ["The context has 4,096 tokens"] * is_shorter
+    assert all("Longer texts need --ctx, up to 131,072 tokens." in notice for notice in found.notices)
 
 
 ROUNDING = 32 << 10  # llama.cpp's log rounds to 0.01 MiB
@@ -229,6 +234,19 @@ def test_what_windows_cut_off_takes_no_memory(tmp_path):
     assert estimated.kv_cache == pytest.approx(tried.kv_cache, abs=ROUNDING)
     # One layer keeps 4,096 tokens, and three keep 4 windows and the rows of a step.
     assert estimated.kv_cache == pytest.approx((4096 + 3 * 768) * facts.kv_bytes_per_token() / 4, rel=0.01)
+    assert estimated.compute == pytest.approx(tried.compute, rel=0.15)
+
+
+@pytest.mark.parametrize("n_slots", [1, 4])
+def test_texts_whose_caches_are_apart_take_one_each(tmp_path: Path, n_slots: int) -> None:
+    options = EngineOptions(str(recurrent_factory.deepseek4(tmp_path / "apart.gguf")), n_ctx=4096, n_slots=n_slots)
+    facts = read_model(Path(options.model_path))
+    tried, estimated, allocated = needs(facts, options)
+    assert tried.kv_cache == pytest.approx(allocated["KV"], abs=ROUNDING)
+    assert estimated.kv_cache == pytest.approx(tried.kv_cache, rel=0.05)
+    one = facts.kv_bytes_per_further_token() * 4096
+    assert context_size(facts, options, facts.weight_bytes + 4 * 4 * one).n_cells == 4096
+    assert context_size(facts, options, facts.weight_bytes + 4 * 4 * 4 * one).n_cells == n_slots * 4096
 
 
 def load(options: EngineOptions) -> Counter[str]:

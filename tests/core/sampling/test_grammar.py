@@ -101,6 +101,7 @@ def test_json_has_no_endless_spaces(grammars: GrammarCompiler, vocab: Vocab) -> 
         ("gbnf", "hello", "The grammar cannot be followed: line 1: Expected ::="),
         ("regex", "a" * 500 + "(?!b)", r"cannot be followed: look-around, .* is not supported, at '\(\?!b\)'\.$"),
         ("regex", "(a{1000}){1000}", "The regular expression cannot be followed: it is too large\\.$"),
+        ("regex", "a{100000}", "The regular expression cannot be followed: it is too large\\.$"),
         ("gbnf", f'root ::= "{70_000 * "x"}"', "The grammar cannot be followed: it is too large\\.$"),
         ("regex", "a?" * 60_000, "it has 60,000 rules, groups and repetitions, at most 8,000"),
         ("lark", "start: " + '"x"? ' * 20_000, "it has 20,000 rules"),
