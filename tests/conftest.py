@@ -58,8 +58,8 @@ _FOLDERS = ("benchmarks", "app", "core", "ui", "models", "packaging")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are cores: many a test waits for a process that it started."""
-    return min((os.cpu_count() or 1) + 1, _MOST_WORKERS)
+    """Two workers more than there are cores: tests wait for much of their time for what they have started."""
+    return min((os.cpu_count() or 1) + 2, _MOST_WORKERS)
 
 
 def pytest_configure(config: pytest.Config) -> None:

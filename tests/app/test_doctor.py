@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -130,10 +131,16 @@ def test_folders_are_tried(tmp_path: Path) -> None:
         assert checks.write_problem(Path("/proc/self")) is not None
 
 
+def be_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the memory be measured for a moment only."""
+    monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
+    monkeypatch.setattr(bandwidth, "measure", partial(bandwidth.measure, seconds=0.02))
+
+
 def test_the_whole_report_as_json(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
+    be_quick(monkeypatch)
     monkeypatch.setattr(bandwidth, "others_are_busy", lambda others: False)
     probe = MachineProbe(
         this_machine().cpu, this_machine().ram, {"CPU": Probe({"Q8_0": 20e9}), "GPU": Probe({"F16": 9e11})}
@@ -173,7 +180,7 @@ def test_other_programs_make_nobody_wait_for_minutes(home: Path, monkeypatch: py
     def probe(should_stop: Callable[[], bool]) -> None:
         assert should_stop()
 
-    monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
+    be_quick(monkeypatch)
     monkeypatch.setattr(checks, "PROBE_SECONDS", -1.0)
     monkeypatch.setattr(known_machine, "probe_machine", probe)
     assert "other programs left it too little time" in render(checks.examine())
@@ -201,7 +208,7 @@ def test_ctrl_c_leaves_no_line_of_progress_behind(monkeypatch: pytest.MonkeyPatc
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
+    be_quick(monkeypatch)
     found = checks.check_bandwidth()
     assert found.bytes_per_second
     assert "cannot be written" in (found.problem or "")

@@ -249,8 +249,11 @@ class JobsPage(Dressed, PageColumn):
         def begun(job: dict[str, Any]) -> None:
             if key not in self._moving:  # it was taken back meanwhile
                 number = str(job["id"])
-                cancel = f"/v1/batches/{number}/cancel"
-                self._api.ask("POST", cancel, {}, lambda found: self._change(number, REMOVE), lambda sentence: None)
+
+                def remove(said: object) -> None:  # also where it was over before it could be cancelled
+                    self._change(number, REMOVE)
+
+                self._api.ask("POST", f"/v1/batches/{number}/cancel", {}, remove, remove)
             over()
 
         key, over, say, progressed = self._moved(metadata["title"], tr("is sent to the server"), failed)

@@ -244,8 +244,8 @@ class ChoiceField(QComboBox):
 class CheckField(QCheckBox):
     """Draws its own tick, which a style sheet takes away, and the ring of the keyboard in the box itself."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)  # Qt's is as wide as its words
 
     def minimumSizeHint(self) -> QSize:

@@ -161,13 +161,17 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _head_is_late(self) -> None:
         if not self.is_idle:
-            if self._is_in_head:  # of the next request: its time counts once this one is answered
-                self._await_head()
-            return
+            return  # if the next request's head has begun, its time counts once this one is answered
         if self._is_in_head:
             self._refuse(408, f"The request's headers did not come within {self.head_seconds:.0f} seconds.")
         else:  # browsers open connections ahead: an answer to nothing would confuse them
             self.transport.close()
+
+    def on_response_complete(self) -> None:
+        """A request is answered: from now on the time of the next one's head counts."""
+        super().on_response_complete()
+        if self._is_in_head and not self.transport.is_closing():
+            self._await_head()
 
     def _forget_timer(self) -> None:
         if self._head_timer is not None:

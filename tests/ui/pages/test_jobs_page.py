@@ -6,12 +6,14 @@ import json
 import os
 from pathlib import Path
 
+import httpx
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 
 from app.client.server_process import ServerProcess
+from tests.support.waiting import until
 from tests.ui.pages.conftest import agree
 from tools.stand_ins.dragging import place
 from ui.chat.storage.store import ChatStore
@@ -160,22 +162,36 @@ def test_a_file_on_its_way_can_be_taken_back(qtbot, page: JobsPage, tmp_path: Pa
     qtbot.waitUntil(lambda: row_of(page, path.name) is None)
 
 
+@pytest.mark.parametrize("is_over", [False, True])
 def test_a_file_that_is_taken_back_as_it_arrives_leaves_no_job(
-    qtbot, page: JobsPage, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot,
+    page: JobsPage,
+    api: Api,
+    real_server: ServerProcess,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_over,
 ) -> None:
-    path, ask = requests(tmp_path, 1), api.ask
+    """Also where the job is over before its cancel arrives."""
+    path, ask, asked = requests(tmp_path, 1), api.ask, list[str]()
+    url, headers = real_server.wait_listening(), {"Authorization": f"Bearer {real_server.api_key}"}
 
-    def asked(method: str, path_: str, *more: object) -> None:
+    def jobs() -> list[dict]:
+        listed = httpx.get(f"{url}/v1/batches", headers=headers, timeout=60).json()["data"]
+        return [job for job in listed if job["metadata"]["title"] == path.name]
+
+    def ask_late(method: str, path_: str, *more: object) -> None:
+        if path_.endswith("/cancel") and is_over:
+            until(lambda: jobs()[0]["status"] == "completed")
         ask(method, path_, *more)
+        asked.append(method)
         if (method, path_) == ("POST", "/v1/batches"):
             row_of(page, path.name).buttons["Cancel"].click()
 
-    monkeypatch.setattr(api, "ask", asked)
-    removed: list[object] = []
+    monkeypatch.setattr(api, "ask", ask_late)
     page.run_file(path)
-    qtbot.waitUntil(lambda: row_of(page, path.name) is None)
-    ask("GET", "/v1/batches", None, lambda found: removed.append(found["data"]), removed.append)
-    qtbot.waitUntil(lambda: removed != [])
+    qtbot.waitUntil(lambda: "DELETE" in asked)
+    qtbot.waitUntil(lambda: jobs() == [])
     qtbot.waitUntil(lambda: row_of(page, path.name) is None)
 
 
