@@ -56,6 +56,8 @@ def run_server(settings: ServerSettings) -> int:
     interrupts = EarlyInterrupts()
     gc.disable()  # until it listens: to look through what is imported again and again takes an eighth of the start
     _return_large_blocks()
+    # The least there is: the time for a whole number in a body grows with the square of its digits.
+    sys.set_int_max_str_digits(sys.int_info.str_digits_check_threshold)
     if settings.exit_with_stdin:
         # Leave, as after Ctrl-C, when standard input ends: whoever started us is gone, maybe before we were ready.
         threading.Thread(target=_follow_stdin, name="stdin", daemon=True).start()

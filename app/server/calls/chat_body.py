@@ -5,6 +5,7 @@ Inside messages, their parts and tools, what is not known is ignored.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -102,6 +103,17 @@ class CalledTool(LenientBody):
     type: Literal["function"] = "function"
     function: CalledFunction
     index: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _takes_text(cls, call: Any) -> Any:
+        custom = _custom_of(call)
+        if custom is None:
+            return call
+        if not isinstance(custom.get("input"), str):
+            raise ValueError("a call of type custom needs the field custom with name and input")
+        function = {"name": custom.get("name"), "arguments": arguments_of_text(custom["input"])}
+        return call | {"type": "function", "function": function}
 
 
 class SentImage(NamedTuple):
@@ -206,15 +218,21 @@ class Function(LenientBody):
 
 
 class ChatTool(LenientBody):
-    """A tool that the model may call."""
+    """A tool that the model may call. One of the type ``custom``, which takes free text, is a function to the model."""
 
-    type: Literal["function"]
+    type: Literal["function", "custom"]
     function: Function
+
+    @model_validator(mode="before")
+    @classmethod
+    def _takes_text(cls, tool: Any) -> Any:
+        custom = _custom_of(tool)
+        return tool if custom is None else tool | {"function": text_function(custom) | {"name": custom.get("name")}}
 
     @property
     def template_value(self) -> dict[str, Any]:
         """The tool as chat templates read it."""
-        return {"type": self.type, "function": {name: value for name, value in self.function if value is not None}}
+        return {"type": "function", "function": {name: value for name, value in self.function if value is not None}}
 
 
 class ChosenFunction(LenientBody):
@@ -228,6 +246,53 @@ class ChosenTool(LenientBody):
 
     type: Literal["function"]
     function: ChosenFunction
+
+    @model_validator(mode="before")
+    @classmethod
+    def _takes_text(cls, choice: Any) -> Any:
+        custom = _custom_of(choice)
+        return choice if custom is None else {"type": "function", "function": custom}
+
+
+def _custom_of(tool: Any) -> dict[str, Any] | None:
+    """Return what stands in the field ``custom`` of a tool that takes free text, of its call or its choice."""
+    custom = tool.get("custom") if isinstance(tool, dict) and tool.get("type") == "custom" else None
+    return custom if isinstance(custom, dict) else None
+
+
+def text_function(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a custom tool, which takes free text, as a function of one text but for its name; raises BadRequest."""
+    description, form = tool.get("description") or "", tool.get("format") or {}
+    if not (isinstance(description, str) and isinstance(form, dict)):
+        raise BadRequest("tools: the description of a tool is text, and its format an object.", param="tools")
+    if form.get("type") == "grammar":
+        inner = form.get("grammar")
+        grammar = inner if isinstance(inner, dict) else form  # in a chat there is an object more
+        description += f"\nThe input follows this {grammar.get('syntax')} grammar:\n{grammar.get('definition')}"
+    properties = {"input": {"type": "string"}}
+    parameters = {"type": "object", "properties": properties, "required": ["input"], "additionalProperties": False}
+    return {"description": description, "parameters": parameters}
+
+
+def arguments_of_text(text: Any) -> str:
+    """Return the arguments of a custom tool's call, as those of the function that it is to the model."""
+    return json.dumps({"input": text})
+
+
+_LONGEST_ESCAPE = 12  # two halves of a character beyond U+FFFF
+
+
+def text_of_arguments(arguments: str) -> str:
+    """Return the free text of a custom tool's call, as far as it goes where the call was cut."""
+    begun = (arguments[: len(arguments) - n_cut] + '"}' for n_cut in range(_LONGEST_ESCAPE))
+    for written in (arguments, *begun):
+        try:
+            found = json.loads(written)["input"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if isinstance(found, str):
+            return found
+    return "" if '{"input":"'.startswith("".join(arguments.split())) else arguments
 
 
 def _ours_for_groqs(form: Any) -> Any:
@@ -475,5 +540,5 @@ def with_own(sent: Mapping[str, Any], own: Mapping[str, Any], unsayable: Collect
 
 def _function_name(tool: Any) -> Any:
     """Return the name of a tool's function; None where it is no such tool."""
-    function = tool.get("function") if isinstance(tool, dict) else None
+    function = _custom_of(tool) or (tool.get("function") if isinstance(tool, dict) else None)
     return function.get("name") if isinstance(function, dict) else None

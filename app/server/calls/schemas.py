@@ -57,7 +57,7 @@ Text = Annotated[str, AfterValidator(checked_text)]
 PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
 _MOST_SAMPLERS, _MOST_ADAPTERS = 64, 1_024
-_MOST_BIASES = 300_000  # more than any vocabulary has tokens
+_MOST_BIASES = 100_000  # most of a large vocabulary; each is a key to be read
 # The samplers in the order in which they run, by llama-server's names and letters, with the settings that switch each
 # off.
 _SAMPLERS: dict[str, tuple[str, dict[str, float]]] = {

@@ -277,13 +277,19 @@ async def running(
             return
 
 
+# What goes at once of a prompt of which nobody says how much is too long, as some remotes.
+_UNTOLD_SHARE = 1 / 8
+
+
 def _spare_share(run: Run | None, error: ApiError) -> float:
     """Return what share of a prompt that is too long can go, with none of it that would have room.
 
     That is half of what is too much, since tokens are not spread evenly. What the error says of a long prompt's tokens
     may be far too few.
     """
-    n_prompt, n_ctx = error.sizes or (1, 1)
+    if error.sizes is None:
+        return _UNTOLD_SHARE
+    n_prompt, n_ctx = error.sizes
     n_chars = len(run.requests[0].prompt) if isinstance(run, EngineRun) else 0
     return max(1.0 - n_ctx / max(n_prompt, n_chars // MOST_CHARS_OF_A_TOKEN), 0.0) / 2
 

@@ -32,11 +32,13 @@ from models.formatting.program import PROGRAM, advice, command
 
 # Six photographs of 4 MB, as base64.
 MAX_BODY = 32 * 1024 * 1024
-# JSON is read on the event loop, and while it is, no stream goes on. So many whole numbers take about as long as a
-# body of MAX_BODY that is one text, as many keys or lists as _WEIGHTS let pass three times as long, and fractions of 14
-# digits seven times (0.4 s).
+# JSON is read on the event loop, and while it is, no stream goes on. What counts as one value takes at most 50 ns, so
+# that no body takes more than a tenth of a second: fractions take six times as long as whole numbers, those with
+# exponents twenty times. Nobody sends many of these; a million whole numbers are the tokens of many texts. Beside the
+# marks, a text counts as one, and as many bytes outside of texts as _BYTES_PER_VALUE: digits, and spaces.
 MAX_VALUES = 2_000_000
-_WEIGHTS = {b",": 1, b"[": 3, b"{": 3, b":": 5}
+_WEIGHTS = {b",": 1, b"[": 5, b"{": 3, b":": 10, b".": 5, b"e": 12, b"E": 12}
+_BYTES_PER_VALUE = 8
 _COUNTED_AT_ONCE = 256 * 1024
 # A refused body is read up to this many bytes, so that the client sees the answer and not a reset connection.
 MAX_DRAINED = 2 * MAX_BODY
@@ -325,8 +327,8 @@ class BodyLimit:
                 problem = _too_large(limit, "larger" if n_read > limit else "larger once it is unpacked")
             elif values is not None and await values.are_too_many_with(message.get("body", b"")):
                 problem = (
-                    f"The body may have {MAX_VALUES:,} values, where a list or an object counts as four and one with "
-                    "a key as six: send fewer at once."
+                    f"The body may have {MAX_VALUES:,} values, where a text counts as two, a list or a fraction as "
+                    "six, and a key as twelve: send fewer at once."
                 )
             if problem is not None:
                 if message.get("more_body"):
@@ -366,9 +368,11 @@ class _Values:
         self._before = b"\\" * (n_escapes % 2)  # what it escapes is in the next part
         if b"\0" not in outside:  # UTF-16 and UTF-32 have one in each comma, and quotes in letters
             pieces = outside.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+            self._n += len(pieces) // 2  # texts
             outside = b"".join(pieces[self._is_in_text :: 2])
             self._is_in_text ^= len(pieces) % 2 == 0
         self._n += sum(weight * outside.count(mark) for mark, weight in _WEIGHTS.items())
+        self._n += len(outside) // _BYTES_PER_VALUE
         return self._n
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from functools import partial
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from app.server.calls.chat_body import ChatCompletionBody
+from app.server.calls.chat_body import ChatCompletionBody, text_of_arguments
 from app.server.calls.generation import ChoiceUpdate
 from app.server.calls.model_pool import pool_of
 from app.server.chat.chat_call import ChatCall, ChatRun
@@ -82,6 +83,7 @@ class ChatReply(OpenAiReply):
         self._counts_tokens = bool(body.timings_per_token)
         self._heads = [f'{self._head},"choices":[{{"index":{i},"delta":{{"content":' for i in range(body.n_choices)]
         self._n_calls = [-1] * len(run.choices)  # the index of the call that was sent last
+        self._custom = {tool.function.name for tool in body.tools or () if tool.type == "custom"}
 
     def opening(self) -> bytes:
         """Return the chunks that say who speaks."""
@@ -110,6 +112,9 @@ class ChatReply(OpenAiReply):
             (delta, {"drafted": found} if found else {}) for delta, found in made if delta is not None
         ]
         logprobs = chat_logprobs(update.logprobs) if self._has_logprobs and update.logprobs else None
+        choice = self._choices[update.index]
+        if update.end is not None and choice.calls and not choice.has_call and choice.calls[-1].name in self._custom:
+            deltas.append((self._text_of_call(update.index), {}))
         if logprobs and not deltas:
             deltas.append(({"content": ""}, {}))
         chunks = b"".join(
@@ -132,16 +137,29 @@ class ChatReply(OpenAiReply):
             return {"content": piece.text}
         if isinstance(piece, ReasoningText):
             return {"reasoning_content": piece.text}
-        if isinstance(piece, CallEnded):
-            return None
         if isinstance(piece, CallBegun):
             self._n_calls[index] += 1
-        return {"tool_calls": [{"index": self._n_calls[index]} | _call_piece(piece)]}
+        call = self._choices[index].calls[self._n_calls[index]]
+        if call.name in self._custom and not isinstance(piece, CallBegun):
+            return self._text_of_call(index) if isinstance(piece, CallEnded) else None
+        if isinstance(piece, CallEnded):
+            return None
+        if isinstance(piece, CallArguments):
+            return self._of_call(index, {"function": {"arguments": piece.text}})
+        return self._of_call(index, {"id": piece.id} | _called(piece.name, "", is_custom=piece.name in self._custom))
+
+    def _text_of_call(self, index: int) -> dict[str, Any]:
+        """Return what a call of a tool that takes free text says: it is told once its arguments are whole, or cut."""
+        call = self._choices[index].calls[self._n_calls[index]]
+        return self._of_call(index, {"custom": {"input": text_of_arguments(call.arguments)}})
+
+    def _of_call(self, index: int, told: dict[str, Any]) -> dict[str, Any]:
+        return {"tool_calls": [{"index": self._n_calls[index]} | told]}
 
     def _wire(self, index: int, choice: Choice) -> dict[str, Any]:
         return {
             "index": index,
-            "message": _message(choice),
+            "message": _message(choice, self._custom),
             "logprobs": chat_logprobs(choice.logprobs) if self._has_logprobs else None,
             "finish_reason": choice.finish_reason,
         }
@@ -155,13 +173,13 @@ class ChatReply(OpenAiReply):
         return super()._timings(receipts) | (self._deep.timings(receipts[0]) if self._deep is not None else {})
 
 
-def _call_piece(piece: CallBegun | CallArguments) -> dict[str, Any]:
-    if isinstance(piece, CallArguments):
-        return {"function": {"arguments": piece.text}}
-    return {"id": piece.id, "type": "function", "function": {"name": piece.name, "arguments": ""}}
+def _called(name: str, arguments: str, *, is_custom: bool) -> dict[str, Any]:
+    if is_custom:
+        return {"type": "custom", "custom": {"name": name, "input": text_of_arguments(arguments)}}
+    return {"type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def _message(choice: Choice) -> dict[str, Any]:
+def _message(choice: Choice, custom: Container[str]) -> dict[str, Any]:
     text = choice.text
     message: dict[str, Any] = {"role": "assistant", "content": text if text or not choice.calls else None}
     if choice.reasoning:
@@ -169,7 +187,6 @@ def _message(choice: Choice) -> dict[str, Any]:
     message["refusal"] = None
     if choice.calls:
         message["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in choice.calls
+            {"id": call.id} | _called(call.name, call.arguments, is_custom=call.name in custom) for call in choice.calls
         ]
     return message

@@ -12,7 +12,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from app.server.calls.chat_body import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, not_endless, with_own
+from app.server.calls.chat_body import (
+    MAX_MESSAGES,
+    MAX_TOOLS,
+    ChatCompletionBody,
+    arguments_of_text,
+    not_endless,
+    text_function,
+    with_own,
+)
 from app.server.calls.schemas import Text, TokenLimit
 from app.server.http.body import HINT, WholeNumbers, valid
 from app.server.http.errors import refuse
@@ -233,7 +241,7 @@ class ToolNames:
             )
         seen = self.seen(name, namespace)
         self._sent[seen] = SentTool(kind, name, namespace)
-        function = _text_function(tool) if kind == "custom" else {"parameters": tool.get("parameters")}
+        function = text_function(tool) if kind == "custom" else {"parameters": tool.get("parameters")}
         function |= {"name": seen, "strict": tool.get("strict")}
         function.setdefault("description", tool.get("description"))
         self._functions[seen] = {"type": "function", "function": function}
@@ -244,27 +252,6 @@ def _objects(found: Any, param: str, what: str) -> list[Item]:
     if not isinstance(found or [], list) or not all(isinstance(one, dict) for one in found or ()):
         raise BadRequest(f"{param}: {what} must be a list of objects.", param=param)
     return found or []
-
-
-def _text_function(tool: Item) -> Item:
-    """Return a custom tool, which takes free text, as a function of one text."""
-    description, form = tool.get("description") or "", tool.get("format") or {}
-    if not (isinstance(description, str) and isinstance(form, dict)):
-        raise BadRequest("tools: the description of a tool is text, and its format an object.", param="tools")
-    if form.get("type") == "grammar":
-        description += f"\nThe input follows this {form.get('syntax')} grammar:\n{form.get('definition')}"
-    properties = {"input": {"type": "string"}}
-    parameters = {"type": "object", "properties": properties, "required": ["input"], "additionalProperties": False}
-    return {"description": description, "parameters": parameters}
-
-
-def text_of_arguments(arguments: str) -> str:
-    """Return the free text of a custom tool's call."""
-    try:
-        found = json.loads(arguments)["input"]
-    except (ValueError, KeyError, TypeError):
-        return arguments
-    return found if isinstance(found, str) else arguments
 
 
 def object_of_arguments(arguments: str) -> Any:
@@ -296,7 +283,7 @@ def _take(messages: list[Message], item: Item, where: str, tools: ToolNames) -> 
     if kind == "message":
         _take_message(messages, item, where)
     elif kind in ("function_call", "custom_tool_call"):
-        arguments = item.get("arguments") if kind == "function_call" else json.dumps({"input": item.get("input")})
+        arguments = item.get("arguments") if kind == "function_call" else arguments_of_text(item.get("input"))
         name = tools.seen(str(item.get("name")), item.get("namespace"))
         call = {"id": item.get("call_id"), "type": "function", "function": {"name": name, "arguments": arguments}}
         _turn(messages).setdefault("tool_calls", []).append(call)
@@ -320,6 +307,12 @@ def _take(messages: list[Message], item: Item, where: str, tools: ToolNames) -> 
         if text := reasoning_of(item):
             turn = _turn(messages)
             turn["reasoning_content"] = turn.get("reasoning_content", "") + text
+    elif str(kind).startswith("compaction"):
+        raise BadRequest(
+            f"{where} is of the type {kind!r}: conversations are not summed up here, and sums of other servers cannot "
+            "be read. Leave it out, and send the turns that it stands for.",
+            param="input",
+        )
     else:
         raise BadRequest(f"{where} is of the type {kind!r}, which cannot be read here.", param="input")
 

@@ -11,7 +11,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.batches.file_store import FileStore, is_seen
-from app.server.calls.chat_body import ChatCompletionBody
+from app.server.calls.chat_body import ChatCompletionBody, text_of_arguments
 from app.server.calls.generation import ChoiceUpdate
 from app.server.calls.model_pool import pool_of
 from app.server.chat.chat_call import ChatCall, ChatRun
@@ -27,7 +27,6 @@ from app.server.openai.response_body import (
     ToolNames,
     object_of_arguments,
     sealed,
-    text_of_arguments,
 )
 from app.server.openai.response_store import ResponseStore, StoredResponse, new_number, number_of
 from app.server.openai.timings import chat_logprobs, timings, usage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,6 +36,8 @@ _LATEST = ":latest"
 _TOO_LONG = "context_length_exceeded"
 # How servers say it: by OpenAI's code, by llama-server's type, and in the sentences of vLLM, SGLang and LM Studio.
 _TOO_LONG_WORDS = (_TOO_LONG, "exceed_context_size_error", "context length", "context window")
+# In these sentences: "maximum context length is 4096 tokens", "(4096 tokens)"; and what the prompt or the request has.
+_CONTEXT, _TOKENS = re.compile(r"context[^.\d]*(\d{1,9})"), re.compile(r"(\d{1,9})(?: \w+)? tokens")
 BAD_GATEWAY = ErrorAnswer(502, SERVER, "remote_unavailable", may_retry=True)
 
 
@@ -207,6 +210,7 @@ class RemoteError(ApiError):
                 ),
             )
         super().__init__(answer, message)
+        self.sizes = _sizes(body) if is_too_long else None
         self._own = b"" if is_locked else body  # the client has another key than we
         self._headers = {name.decode(): value.decode("latin-1") for name, value in kept_headers(response.headers)}
         self._headers.pop("content-type", None)
@@ -226,6 +230,14 @@ class RemoteError(ApiError):
     def headers(self) -> dict[str, str]:
         """Return what the remote said of trying again."""
         return self._headers
+
+
+def _sizes(body: bytes) -> tuple[int, int] | None:
+    """Return the tokens of a prompt that is too long and of the context, where a remote says both."""
+    text = error_text(body)
+    found = _CONTEXT.search(text)
+    n_ctx, n_prompt = int(found[1]) if found is not None else 0, max(map(int, _TOKENS.findall(text)), default=0)
+    return (n_prompt, n_ctx) if n_prompt > n_ctx > 0 else None
 
 
 async def _beginning(response: httpx.Response) -> bytes:

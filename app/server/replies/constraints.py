@@ -237,26 +237,30 @@ def with_structured(sent: dict[str, Any]) -> dict[str, Any]:
         value = asked.get(name)
         if value is None:
             continue
+        sent_as = f"structured_outputs.{name}" if name in (sent.get("structured_outputs") or ()) else f"guided_{name}"
         if field in found:
-            raise ValueError(f"structured_outputs.{name} and another form of the reply cannot be followed both")
-        found[field] = _one_of(value) if name == "choice" else _read(value) if name == "json" else value
+            raise ValueError(f"{sent_as} and another form of the reply cannot be followed both")
+        found[field] = (
+            _one_of(value, sent_as) if name == "choice" else _read(value, sent_as) if name == "json" else value
+        )
     if asked.get("json_object"):
         found.setdefault("response_format", {"type": "json_object"})
     return found
 
 
-def _read(schema: Any) -> Any:
+def _read(schema: Any, sent_as: str) -> Any:
     """Return a schema that may be written as text; raises ValueError."""
-    try:
-        return json.loads(schema) if isinstance(schema, str) else schema
-    except (ValueError, RecursionError):
-        raise ValueError("structured_outputs.json must be a JSON schema") from None
+    with suppress(ValueError, RecursionError):
+        schema = json.loads(schema) if isinstance(schema, str) else schema
+    if not isinstance(schema, dict | bool):
+        raise ValueError(f"{sent_as} must be a JSON schema")
+    return schema
 
 
-def _one_of(choices: Any) -> str:
+def _one_of(choices: Any, sent_as: str) -> str:
     """Return the grammar of a reply that is one of some texts; raises ValueError."""
     if not isinstance(choices, list) or not choices or not all(isinstance(one, str) for one in choices):
-        raise ValueError("structured_outputs.choice must be a list of texts")
+        raise ValueError(f"{sent_as} must be a list of texts")
     return "start: " + " | ".join(json.dumps(one, ensure_ascii=False) for one in choices)
 
 

@@ -103,6 +103,8 @@ FULL: tuple[tuple[str, dict[str, Any]], ...] = (
             "messages": USER,
             "max_tokens": 1,
             "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}},
+            "tools": [{"type": "custom", "custom": {"name": "shell", "description": "d", "format": {"type": "text"}}}],
+            "tool_choice": {"type": "custom", "custom": {"name": "shell"}},
             "logit_bias": {"5": 1.5},
             "lora": [],
             "reasoning": {"effort": "low", "max_tokens": 5},

@@ -285,6 +285,37 @@ def test_a_stop_string_in_a_call_leaves_it_unfinished_and_shows_no_marker(server
         assert not choice.message.content
 
 
+SHELL = {"name": "shell", "description": "Runs a line.", "format": {"type": "grammar", "grammar": {"syntax": "lark"}}}
+
+
+@pytest.mark.parametrize("n_tokens", [300, 20])
+@pytest.mark.parametrize("chosen", ["required", {"type": "custom", "custom": {"name": "shell"}}])
+def test_a_tool_of_free_text_is_called_with_text_whole_or_cut_and_streamed_alike(server, chosen, n_tokens):
+    asked = {"tools": [{"type": "custom", "custom": SHELL}], "tool_choice": chosen, "max_tokens": n_tokens}
+    whole = server.chat("Note: buy milk.", **asked).choices[0]
+    call = whole.message.tool_calls[0].to_dict()
+    assert (call["type"], call["custom"]["name"]) == ("custom", "shell")
+    assert whole.finish_reason == ("length" if n_tokens == 20 else "tool_calls")
+    assert call["custom"]["input"]
+    assert "{" not in call["custom"]["input"]
+    chunks = [chunk.to_dict() for chunk in server.chat("Note: buy milk.", stream=True, **asked)]
+    pieces = [piece for one in chunks for made in one["choices"] for piece in made["delta"].get("tool_calls", ())]
+    assert [piece["index"] for piece in pieces] == [0, 0] * len(whole.message.tool_calls) or len(pieces) > 2
+    begun, said = pieces[:2]
+    assert (begun["type"], begun["custom"], said) == (
+        "custom",
+        {"name": "shell", "input": ""},
+        {"index": 0, "custom": {"input": call["custom"]["input"]}},
+    )
+    turns = [
+        {"role": "user", "content": "Note: buy milk."},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "done"},
+    ]
+    sent = server.http.post("/apply-template", json={"messages": turns, "tools": asked["tools"]}).json()["prompt"]
+    assert json.dumps(call["custom"]["input"])[1:-1] in sent
+
+
 def choice(tool_choice: object, *tools: dict) -> dict:
     return {"tool_choice": tool_choice, "tools": list(tools or [DICE])}
 
@@ -320,6 +351,9 @@ def test_a_schema_that_is_not_strict_is_followed_as_far_as_it_can_be(server):
         (form(json_schema={"name": "x", "schema": {"not": {}}, "strict": True}), "response_format", "Unimplemented"),
         (form(json_schema={"name": "x", "schema": LOOKS, "strict": "true"}), "response_format", '"^(?!x)[a-c]{3}$"'),
         (choice("auto", tool("f", strict=True, x=LOOKS)), "tools", "looks around"),
+        ({"guided_json": 3}, "guided_json", "guided_json must be a JSON schema."),
+        ({"guided_choice": []}, "guided_choice", "guided_choice must be a list of texts."),
+        ({"structured_outputs": {"json": "{"}}, "structured_outputs.json", "must be a JSON schema."),
         ({"json_schema": 3}, "json_schema", "json_schema must be a JSON object or true or false."),
         ({"regex": "a", "grammar": 'root ::= "a"'}, "grammar", "regex and grammar cannot be followed both"),
         ({"tool_choice": "required"}, "tool_choice", "needs tools"),
@@ -327,6 +361,9 @@ def test_a_schema_that_is_not_strict_is_followed_as_far_as_it_can_be(server):
         (choice({"type": "function", "function": {"name": "fly"}}), "tool_choice", "'fly', which is not among"),
         (choice({"type": "function", "name": "roll_dice"}), "tool_choice.function", "Missing required field: tool_"),
         (choice({"type": "custom"}), "tool_choice.type", "tool_choice.type must be 'function'."),
+        (choice({"type": "custom", "custom": {"name": "fly"}}), "tool_choice", "'fly', which is not among"),
+        (choice("auto", {"type": "custom", "custom": {"name": "f", "format": 3}}), "tools", "and its format an object"),
+        (choice("auto", {"type": "custom", "name": "f"}), "tools[0].function", "Missing required field: tools"),
         (choice({"type": "allowed_tools"}), "tool_choice", "needs a mode and a list of some of the tools."),
         (choice("required", TEXT_TOOL), "tools", "The parameters of the function f must be of type object."),
         (choice("auto", tool("f", strict=True, x={"type": "nope"})), "tools", "The form of the tools cannot be"),

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -480,15 +481,35 @@ def test_a_model_of_this_machine_steps_in_for_ollamas_clients(front, scripted, p
     assert ollama(front, path, **body)["model"] == f"{MODEL}:latest"
 
 
-def test_a_conversation_that_is_too_long_for_a_remote_loses_its_oldest_turns(front, scripted):
-    too_long = b'{"error": {"message": "This model\'s maximum context length is 9 tokens.", "code": 400}}'
-    scripted.reply = json_reply("400 Bad", too_long)
-    turns = [{"role": role, "content": role} for role in ("system", "user", "assistant", "user", "assistant", "user")]
-    answer = front.http.post("/api/chat", json={"model": "odd/m", "messages": turns})
+@pytest.mark.parametrize(
+    ("says", "n_tries"),
+    [
+        ("This model's maximum context length is 9 tokens.", 40),  # nobody knows how much is too much
+        ("This model's maximum context length is 20 tokens. However, your messages resulted in 40 tokens.", 25),
+        ("The input (40 tokens) is longer than the model's context length (20 tokens).", 25),
+        ("The first 40 tokens when the context overflows. But the context length is 20 tokens.", 25),
+        ("maximum context length is 20 tokens. You asked for 5 output tokens and have at least 36 input tokens.", 30),
+        ("A context length of 99999999999999999999 tokens.", 40),
+    ],
+)
+def test_a_conversation_that_is_too_long_for_a_remote_loses_its_oldest_turns(front, scripted, says, n_tries):
+    scripted.reply = json_reply("400 Bad", json.dumps({"error": {"message": says, "code": 400}}).encode())
+    turns = [{"role": role, "content": f"{n:03}"} for n in range(200) for role in ("user", "assistant")]
+    messages = [{"role": "system", "content": "A"}, *turns, {"role": "user", "content": "Z"}]
+    answer = front.http.post("/api/chat", json={"model": "odd/m", "messages": messages})
     assert answer.status_code == 400
     sent = [json.loads(one.partition(b"\r\n\r\n")[2])["messages"] for one in scripted.requests]
-    assert [len(messages) for messages in sent] == [6, 4, 2]
+    assert len(sent[0]) == len(messages)
+    # No more goes at once than is too much, and the last turn stays.
+    assert all(len(after) > 0.7 * len(before) for before, after in pairwise(sent[:4]))
     assert [one["role"] for one in sent[-1]] == ["system", "user"]
+    assert len(sent) <= n_tries
+
+
+def test_a_long_conversation_keeps_what_has_room_at_a_remote(front, server):
+    turns = [{"role": role, "content": f"The {n}th fox."} for n in range(300) for role in ("user", "assistant")]
+    told = ollama(front, "/api/chat", model=f"rack/{MODEL}", messages=[*turns, *MESSAGES], **SETTLED)
+    assert 0.9 * server.state["n_ctx"] < told["prompt_eval_count"] < server.state["n_ctx"]
 
 
 def test_a_request_goes_on_with_the_remotes_key_and_without_the_clients(front, scripted):

@@ -331,6 +331,7 @@ def test_a_prompt_that_is_too_long_loses_its_oldest_turns_where_that_is_allowed(
         ({"input": [{"type": "tool_search_output", "tools": ["x"]}]}, "input"),
         ({"input": [{"type": "configuration_update", "text": 1}]}, "input"),
         ({"input": [{"type": "compaction_trigger"}]}, "input"),
+        ({"input": [{"type": "compaction", "encrypted_content": "eA=="}, {"role": "user", "content": "x"}]}, "input"),
         ({"input": "x", "truncation": "some"}, "truncation"),
         ({"input": "x", "temperature": "hot"}, "temperature"),
         ({"input": "x", "n": 2}, "n"),
