@@ -58,7 +58,6 @@ class SpeedBar(Dressed, QFrame):
         self.gauges = (self.speed, self.bandwidth, self.limit, self.drafts, self.requests)
         self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.limit, self.minute, self.requests)
         self._fastest: dict[str | None, float] = {}
-        self._state = ServerState()
         self._row = fill(QHBoxLayout(self), margins=(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2))
         self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         self._row.addWidget(self.when)
@@ -66,16 +65,18 @@ class SpeedBar(Dressed, QFrame):
             self._row.addWidget(gauge, 1)
             if gauge is self.speed:
                 self._row.addWidget(self.minute)
-        self.show_state(ServerState())
+        self.show_state(ServerState(), None)
 
-    def show_state(self, state: ServerState) -> None:
-        """Show what a server's state says of its engine; without a snapshot it has done nothing yet."""
+    def show_state(self, state: ServerState, seen: Snapshot | None) -> None:
+        """Show what a server's state says of its engine; without a snapshot it has done nothing yet.
+
+        ``seen`` is what ran since the last time.
+        """
         now = state.snapshot or Snapshot()
         last = state.last_reply if now.is_idle else None
         shown = last or now
         fastest = max(self._fastest.get(state.model, 0.0), shown.decode_rate)
         self._fastest[state.model] = fastest
-        seen, self._state = state.figures_since(self._state), state
         self.minute.add(seen.decode_rate if seen is not None else 0.0)
         idle = IDLE if state.phase == "ready" else ""
         self.when.setText(LAST_REPLY if last is not None else idle if now.is_idle else NOW)

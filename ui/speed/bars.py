@@ -53,6 +53,7 @@ class StackedBar(_PaintedBars):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.parts: tuple[BarPart, ...] = ()
+        self._placed: tuple[object, list[tuple[int, int]]] = (None, [])  # for which parts, width and text
 
     def show_parts(self, parts: Sequence[BarPart]) -> None:
         """Show other parts."""
@@ -80,9 +81,10 @@ class StackedBar(_PaintedBars):
         return scaled(_HEIGHT) + Space.S + n_lines * self._line_height
 
     def _places(self, width: int) -> list[tuple[int, int]]:
-        """Return the line and the x of each word of the key."""
-        font = self.font()
-        font.setPixelSize(scaled(Type.CAPTION))
+        """Return the line and the x of each word of the key; each new figure of the page asks for that."""
+        asked = self.parts, width, scaled(Type.CAPTION), self.font().key()
+        if asked == self._placed[0]:
+            return self._placed[1]
         places: list[tuple[int, int]] = []
         line = x = 0
         for part in self.parts:
@@ -91,6 +93,7 @@ class StackedBar(_PaintedBars):
                 line, x = line + 1, 0
             places.append((line, x))
             x += needed
+        self._placed = asked, places
         return places
 
     def paintEvent(self, event: QPaintEvent) -> None:
