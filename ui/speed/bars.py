@@ -53,13 +53,14 @@ class StackedBar(_PaintedBars):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.parts: tuple[BarPart, ...] = ()
-        self._placed: tuple[object, list[tuple[int, int]]] = (None, [])  # for which parts, width and text
+        self._placed: dict[object, list[tuple[int, int]]] = {}  # by width and font
 
     def show_parts(self, parts: Sequence[BarPart]) -> None:
         """Show other parts."""
         if tuple(parts) == self.parts:
             return
         self.parts = tuple(parts)
+        self._placed.clear()
         words = ", ".join(f"{part.name} {part.text}" for part in parts)
         self.setAccessibleDescription(words)
         self.setToolTip(f"{self._name}: {words}")
@@ -82,9 +83,9 @@ class StackedBar(_PaintedBars):
 
     def _places(self, width: int) -> list[tuple[int, int]]:
         """Return the line and the x of each word of the key; each new figure of the page asks for that."""
-        asked = self.parts, width, scaled(Type.CAPTION), self.font().key()
-        if asked == self._placed[0]:
-            return self._placed[1]
+        asked = width, scaled(Type.CAPTION), self.font().key()
+        if asked in self._placed:
+            return self._placed[asked]
         places: list[tuple[int, int]] = []
         line = x = 0
         for part in self.parts:
@@ -93,7 +94,7 @@ class StackedBar(_PaintedBars):
                 line, x = line + 1, 0
             places.append((line, x))
             x += needed
-        self._placed = asked, places
+        self._placed[asked] = places
         return places
 
     def paintEvent(self, event: QPaintEvent) -> None:
