@@ -14,7 +14,7 @@ from ui.client.problems import MODEL_GONE
 
 BUSY_MS = 250  # while a model loads
 CALM_MS = 3_000
-LIVE_MS = 160  # while a reply is on its way, for the gauges
+LIVE_MS = 250  # while a reply is on its way, for the gauges
 
 
 @dataclass(frozen=True, slots=True)
