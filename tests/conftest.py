@@ -81,6 +81,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _rank(item.path))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_trash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Leave the trash and the desktop's menus of whoever runs the tests alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("xdg")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def forked_children() -> Iterator[None]:
     """Let what this process starts be forked: engines, what quantises, and the like."""

@@ -14,7 +14,7 @@ import typer
 from app import __version__
 from app.cli.terminal.text import say_on_stderr
 from app.environment.exit_codes import ExitCode
-from app.environment.standard_streams import drop_output, why_not_written
+from app.environment.standard_streams import drop_output, why_not_written, write_all_texts
 from core.values.errors import SlipstreamError
 from models.formatting.program import PROGRAM, as_typed
 
@@ -90,10 +90,7 @@ def _put_into_words(app: typer.Typer) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        # In UTF-8 that is only what Python has for bytes in names of files, and whoever reads JSON knows it so.
-        errors = "backslashreplace" if (stream.encoding or "").lower() == "utf-8" else "replace"
-        stream.reconfigure(errors=errors)  # type: ignore[union-attr]  # neither is replaced here
+    write_all_texts()
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # whoever wants text, or a key, says what is wrong with it
     try:

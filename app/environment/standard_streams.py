@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import sys
+import unicodedata
 
 # Errors of a full or broken disk, not mistakes of ours.
 _NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)})
@@ -24,6 +26,36 @@ def open_missing_streams() -> None:
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for good
+
+
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("≈∼", "~"),
+        **dict.fromkeys("–—−·•", "-"),
+        **dict.fromkeys("“”„‘’‚«»", "'"),
+        **dict.fromkeys("\N{WORD JOINER}\N{SOFT HYPHEN}\N{ZERO WIDTH SPACE}", ""),
+        "×": "x",
+        "→": "->",
+        "ß": "ss",
+    }
+)
+
+
+def write_all_texts() -> None:
+    """Let standard output and error take every text, whatever their encoding is."""
+    codecs.register_error("readable", _readable)
+    for stream in (sys.stdout, sys.stderr):
+        # In UTF-8 that is only what Python has for bytes in names of files, and whoever reads JSON knows it so.
+        errors = "backslashreplace" if (stream.encoding or "").lower() == "utf-8" else "readable"
+        stream.reconfigure(errors=errors)  # type: ignore[union-attr]  # neither is replaced here
+
+
+def _readable(error: UnicodeError) -> tuple[str, int]:
+    """Write what an encoding lacks in letters that each has: "≈ 4×" as "~ 4x", "ü" as "u", others as "?"."""
+    assert isinstance(error, UnicodeEncodeError)
+    letters = unicodedata.normalize("NFKD", error.object[error.start : error.end].translate(_PLAIN))
+    letters = letters.replace('"', "'").replace("\\", "/")  # in JSON these would end a text, or change it
+    return "".join(one if one.isascii() else "?" for one in letters if not unicodedata.combining(one)), error.end
 
 
 def why_not_written(error: OSError) -> str | None:

@@ -16,6 +16,7 @@ from app.server.http.body import wants_facts
 from app.server.http.errors import cancelled, refuse
 from app.server.http.keys import may_see
 from app.server.http.sse import EventStream, encode_event
+from app.server.remotes.exchange import Remotes
 from app.server.remotes.figures import RemoteFigures, RemoteRequest
 from app.server.status import state_of
 from core.values.request import EmbedRequest
@@ -47,13 +48,13 @@ async def cancel_request(request_id: str, http: HttpRequest) -> Response:
 
 async def events(http: HttpRequest) -> Response:
     """Stream the state whenever it changes, with the requests that have not ended."""
-    return EventStream(_states(pool_of(http), http.app.state.remotes.figures, with_facts=wants_facts(http)))
+    return EventStream(_states(pool_of(http), http.app.state.remotes, with_facts=wants_facts(http)))
 
 
-async def _states(pool: ModelPool, figures: RemoteFigures, *, with_facts: bool) -> AsyncGenerator[bytes, None]:
+async def _states(pool: ModelPool, remotes: Remotes, *, with_facts: bool) -> AsyncGenerator[bytes, None]:
     last: dict[str, Any] | None = None
     while not pool.is_closing:
-        now = {"type": "state", **state_of(pool), "requests": _requests(pool, figures)}
+        now = {"type": "state", **state_of(pool, remotes), "requests": _requests(pool, remotes.figures)}
         if now != last:
             last = now
             yield encode_event(plain(now) if with_facts else now)

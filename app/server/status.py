@@ -19,6 +19,7 @@ from app.server.calls.speed import why_no_spark
 from app.server.chat.model_card import STATUS, ModelCard, card_of, loaded_of
 from app.server.http.body import as_asked
 from app.server.http.errors import ModelNotFound
+from app.server.remotes.exchange import Remotes
 from app.server.remotes.upstream import SERVER_ID
 from app.settings.model_settings_store import note_choice
 from core.values.messages import EnginePhase, Snapshot
@@ -144,12 +145,10 @@ def _status(entry: ModelEntry, pool: ModelPool) -> str:
 
 async def state(http: HttpRequest) -> Response:
     """Return where the engine stands, with what is known of the model."""
-    # What their models are called, also while a remote has not said which it has.
-    remotes = {"remotes": list(http.app.state.remotes.store.all())}
-    return JSONResponse(as_asked(http, state_of(pool_of(http)) | remotes))
+    return JSONResponse(as_asked(http, state_of(pool_of(http), http.app.state.remotes)))
 
 
-def state_of(pool: ModelPool) -> dict[str, Any]:
+def state_of(pool: ModelPool, remotes: Remotes) -> dict[str, Any]:
     """Return the body of the state: that of the chosen model, and in ``models`` a line for each engine."""
     host = pool.main
     model, now, entry = host.model, host.state, host.entry
@@ -178,6 +177,8 @@ def state_of(pool: ModelPool) -> dict[str, Any]:
     body["why_no_spark"] = why_no_spark(host)
     body["sees_images"] = model is not None and bool(model.mmproj)
     body["has_fim"] = model is not None and model.fim is not None
+    # What their models are called, also while a remote has not said which it has.
+    body["remotes"] = list(remotes.store.all())
     body["models"] = [_engine(one) for one in pool.hosts if one.entry is not None]
     return body
 

@@ -190,8 +190,8 @@ def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ..
     return (
         Sentence(
             "{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and "
-            "back: about {tokens:,.1f} tokens/s are expected (an estimate).",
-            tokens=1.0 / seconds,
+            "back: {rate:expected} (an estimate).",
+            rate=1.0 / seconds,
             **over,
         ),
     )

@@ -3,6 +3,7 @@
 import math
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -84,25 +85,26 @@ def _reader(kind: Any, *, is_lenient: bool = False) -> Callable[[Any], Any]:
         return lambda found: Path(_checked(str, found))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind
-    return _number if kind is float else lambda found: _checked(kind, found)
+    if kind is float:
+        return _number
+    return lambda found: found if type(found) is kind else _checked(kind, found)
 
 
 def _tuple_reader(arguments: tuple[Any, ...], is_lenient: bool) -> Callable[[Any], Any]:
     if arguments[-1] is Ellipsis:
         item = _reader(arguments[0], is_lenient=is_lenient)
-        return lambda found: tuple(_each(item, _checked(list, found), is_lenient))
+        if not is_lenient:
+            return lambda found: tuple(map(item, _checked(list, found)))
+        return lambda found: tuple(_each(item, _checked(list, found)))
     items = [_reader(argument, is_lenient=is_lenient) for argument in arguments]
     return lambda found: tuple(item(one) for item, one in zip(items, _checked(list, found), strict=True))
 
 
-def _each(read: Callable[[Any], Any], found: Iterable[Any], is_lenient: bool) -> Iterator[Any]:
-    """Yield what is read of each; one that does not fit is left out where ``is_lenient``."""
+def _each(read: Callable[[Any], Any], found: Iterable[Any]) -> Iterator[Any]:
+    """Yield what is read of each; one that does not fit is left out."""
     for one in found:
-        try:
+        with suppress(*_MISFITS):
             yield read(one)
-        except _MISFITS:
-            if not is_lenient:
-                raise
 
 
 def _object_reader(kind: Any, is_lenient: bool) -> Callable[[Any], Any]:
@@ -111,16 +113,19 @@ def _object_reader(kind: Any, is_lenient: bool) -> Callable[[Any], Any]:
 
     def read(found: Any) -> Any:
         known = _checked(dict, found)
-        if not is_lenient:
+        try:  # nearly always all of it fits, and figures come ten times a second
             return kind(**{name: reader(known[name]) for name, reader in readers.items() if name in known})
+        except _MISFITS:
+            if not is_lenient:
+                raise
         names = (name for name in readers if name in known)
-        return kind(**dict(_each(lambda name: (name, readers[name](known[name])), names, is_lenient)))
+        return kind(**dict(_each(lambda name: (name, readers[name](known[name])), names)))
 
     return read
 
 
 def _number(found: Any) -> Any:
-    if not math.isfinite(_checked((int, float), found)):
+    if not math.isfinite(found if type(found) is float else _checked((int, float), found)):
         raise ValueError("no finite number")
     return found
 

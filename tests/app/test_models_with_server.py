@@ -69,12 +69,13 @@ def at_the_server(window: LibraryClient, monkeypatch) -> LibraryClient:
     return window
 
 
-def test_a_removed_model_is_gone_from_the_window(models, window, mine) -> None:
+def test_a_removed_model_is_gone_from_the_window(models, window, mine, tmp_path: Path) -> None:
     code, out, err = models("rm", str(mine), "--json")
     assert code == ExitCode.OK, err
     n_bytes = EMBER_DRAFT.stat().st_size
     assert json.loads(out) == {"name": "mine", "files": [str(mine)], "n_bytes": n_bytes, "is_in_trash": True}
     assert not mine.exists()
+    assert [file.name for file in (tmp_path / "xdg" / "Trash" / "files").iterdir()] == [mine.name]
     window.wait_for(lambda: window.heard("models"))
     for name, expected, words in (
         ("ember-q8_0", ExitCode.USAGE, "part of Slipstream"),

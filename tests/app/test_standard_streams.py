@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.environment.exit_codes import ExitCode
+from app.environment.standard_streams import write_all_texts
 
 ROOT = Path(__file__).resolve().parents[2]
 FULL = Path("/dev/full")
@@ -30,6 +33,20 @@ def test_a_closed_stream_is_no_reason_to_fail(redirection: str) -> None:
     done = run(redirection, "models", "list")
     assert (done.returncode, done.stderr) == (ExitCode.OK, "")
     assert ("ember" in done.stdout) is (">&- " not in f"{redirection} ".replace("2>&- ", ""))
+
+
+def test_an_encoding_that_lacks_letters_gets_others_that_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '≈\N{NO-BREAK SPACE}4.3 tok/s · “Füchse” 1.2× … 世界 " \udcff'
+    written = {}
+    for encoding in ("ascii", "cp1252", "utf-8"):
+        for name in ("stdout", "stderr"):
+            monkeypatch.setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding))
+        write_all_texts()
+        print(json.dumps(text, ensure_ascii=False), flush=True)
+        written[encoding] = sys.stdout.buffer.getvalue().decode(encoding)
+    assert json.loads(written["ascii"]) == "~ 4.3 tok/s - 'Fuchse' 1.2x ... ?? \" ?"
+    assert json.loads(written["cp1252"]) == '~\N{NO-BREAK SPACE}4.3 tok/s · “Füchse” 1.2× … ?? " ?'
+    assert written["utf-8"] == json.dumps(text, ensure_ascii=False).replace("\udcff", "\\udcff") + "\n"
 
 
 def test_without_standard_input_there_is_no_prompt() -> None:

@@ -45,7 +45,8 @@ CAN_FORK = hasattr(os, "pidfd_open")
 _FORKED = ("core.loading.worker", "core.loading.memory_fit", "app.jobs.quantise.worker", "app.jobs.pair_test.trial")
 # With all that is in them.
 _PARTS = (app.library_service, app.server)
-# Not keyring, which reads the environment when it is imported, but what it needs; huggingface_hub reads it anew.
+# Not keyring and send2trash, which read the environment when they are imported, but what they need; huggingface_hub
+# reads it anew.
 _IMPORTED = (
     *_FORKED,
     "_strptime",
@@ -69,7 +70,6 @@ _IMPORTED = (
     "jaraco.context",
     "jaraco.functools",
     "secretstorage",
-    "send2trash",
     "tqdm",
     "truststore",
     "uvicorn.lifespan.on",
@@ -170,7 +170,7 @@ def _serve(name: str) -> None:
     for module in (*_IMPORTED, *parts):
         if not module.endswith("__main__"):
             importlib.import_module(module)
-    assert "keyring" not in sys.modules
+    assert not {"keyring", "send2trash"} & set(sys.modules)
     from app.server.application import all_routes
 
     all_routes()

@@ -16,7 +16,7 @@ from core.values.messages import Bottleneck, Snapshot
 from models.formatting.json_values import fitting
 from tools.stand_ins.fake_openai import FakeServer
 from ui.client.api import Api, ServerState
-from ui.client.server_watch import CALM_MS, LIVE_MS
+from ui.client.server_watch import CALM_MS, LIVE_MS, ServerWatch
 from ui.gauges import faces
 from ui.gauges.sparkline import Sparkline
 from ui.gauges.speed_bar import IDLE, LAST_REPLY, NOW, SpeedBar
@@ -92,19 +92,25 @@ class TestFaces:
 
 class TestBar:
     @pytest.fixture
-    def bar(self, qtbot) -> SpeedBar:
+    def watch(self, lonely_api: Api) -> ServerWatch:
+        return ServerWatch(lonely_api)
+
+    @pytest.fixture
+    def bar(self, qtbot, watch: ServerWatch) -> SpeedBar:
         made = SpeedBar()
+        watch.looked.connect(made.show_state)
         qtbot.addWidget(made)
         made.resize(sum(gauge.minimumSizeHint().width() for gauge in made.gauges) + 340, made.height())
         made.show()
         return made
 
-    def test_it_shows_the_state_and_its_own_fastest(self, bar: SpeedBar) -> None:
-        bar.show_state(ServerState(phase="ready", model="a", n_slots=4, snapshot=replace(WORKING, decode_rate=76.8)))
-        bar.show_state(ServerState(phase="ready", model="a", n_slots=4, snapshot=WORKING))
-        assert bar.speed.face.share == 0.5
+    def test_it_shows_the_state_and_its_own_fastest(self, qtbot, bar: SpeedBar, watch: ServerWatch) -> None:
+        watch.take(ServerState(phase="ready", model="a", n_slots=4, snapshot=replace(WORKING, decode_rate=76.8)))
+        watch.take(ServerState(phase="ready", model="a", n_slots=4, snapshot=WORKING))
+        assert bar.speed.face.share == 1.0, "nobody could read what changes so soon"
+        qtbot.waitUntil(lambda: bar.speed.face.share == 0.5)
         assert bar.bandwidth.accessibleDescription() == "12.9 of 15.3 GB/s"
-        bar.show_state(ServerState(phase="ready", model="b", n_slots=4, snapshot=WORKING))
+        watch.take(ServerState(phase="ready", model="b", n_slots=4, snapshot=WORKING))
         assert bar.speed.face.share == 1.0
 
     def test_a_narrow_bar_leaves_out_the_less_urgent(self, bar: SpeedBar) -> None:
@@ -115,15 +121,15 @@ class TestBar:
         bar.resize(120, bar.height())
         assert not any(gauge.isVisible() for gauge in bar.gauges[1:])
 
-    def test_the_last_minute_is_a_line(self, bar: SpeedBar) -> None:
-        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
-        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=Snapshot()))
+    def test_the_last_minute_is_a_line(self, bar: SpeedBar, watch: ServerWatch) -> None:
+        watch.take(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
+        watch.take(ServerState(phase="ready", n_slots=4, snapshot=Snapshot()))
         assert bar.minute.rates[-2:] == [38.4, 0.0]
         assert bar.minute.isVisible()
         assert bar.minute.accessibleDescription() == "Fastest of the last minute: 38 tok/s"
         short = replace(WORKING, decode_rate=540.0)  # no look has met it while it ran
         for _ in range(2):
-            bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=Snapshot(), last_reply=short))
+            watch.take(ServerState(phase="ready", n_slots=4, snapshot=Snapshot(), last_reply=short))
         assert bar.minute.rates[-3:] == [0.0, 540.0, 0.0]
         assert bar.speed.accessibleDescription() == "540 tok/s"
         now = [0.0]
@@ -132,7 +138,7 @@ class TestBar:
             line.add(now[0])
         assert line.rates == [61.0, 125.0]
 
-    def test_idle_is_grey_and_work_is_not(self, bar: SpeedBar) -> None:
+    def test_idle_is_grey_and_work_is_not(self, bar: SpeedBar, watch: ServerWatch) -> None:
         use_colours(DARK)
         accent = QColor(DARK.accent).name()
 
@@ -141,23 +147,23 @@ class TestBar:
             return {image.pixelColor(x, image.height() - 2).name() for x in range(image.width())}
 
         assert accent not in colours()
-        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
+        watch.take(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
         assert accent in colours()
-        bar.show_state(ServerState(phase="gone"))
+        watch.take(ServerState(phase="gone"))
         assert accent not in colours()
 
-    def test_after_a_reply_its_figures_stay_and_are_marked(self, bar: SpeedBar) -> None:
+    def test_after_a_reply_its_figures_stay_and_are_marked(self, bar: SpeedBar, watch: ServerWatch) -> None:
         use_colours(DARK)
         bar.dress()
-        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
+        watch.take(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
         assert bar.when.text() == NOW
-        bar.show_state(ServerState(phase="ready", n_slots=4))
+        watch.take(ServerState(phase="ready", n_slots=4))
         assert bar.when.text() == IDLE, "before its first reply an engine tells nothing"
-        bar.show_state(ServerState())
+        watch.take(ServerState())
         assert bar.when.text() == ""
         idle = Snapshot(n_cells_used=1_730, n_cells=4_096)
         last = replace(WORKING, decode_rate=41.0)
-        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=idle, last_reply=last))
+        watch.take(ServerState(phase="ready", n_slots=4, snapshot=idle, last_reply=last))
         assert bar.when.text() == LAST_REPLY
         assert bar.speed.accessibleDescription() == "41 tok/s"
         assert words(bar.limit.face) == "limited by memory speed"
@@ -167,7 +173,7 @@ class TestBar:
         image = bar.speed.grab().toImage()
         line = {image.pixelColor(x, image.height() - 2).name() for x in range(image.width())}
         assert (DARK.muted in line, DARK.accent in line) == (True, False)
-        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=WORKING, last_reply=last))
+        watch.take(ServerState(phase="ready", n_slots=4, snapshot=WORKING, last_reply=last))
         assert (bar.when.text(), bar.speed.face.value) == (NOW, "38")
 
 
@@ -293,6 +299,22 @@ class TestWindow:
         qtbot.waitUntil(lambda: answers != [])
         qtbot.wait(50)
         assert (bar.when.text(), window.watch.state.phase) == ("", "gone")
+
+    def test_what_the_server_tells_by_itself_is_not_asked_for(
+        self, qtbot, window: MainWindow, server: FakeServer
+    ) -> None:
+        window.watch.start()
+        qtbot.waitUntil(lambda: window.watch.state.phase == "ready")
+        heard: set[Snapshot | None] = set()
+        told = QTimer(window, interval=LIVE_MS // 4)
+        told.timeout.connect(lambda: window.watch.take(replace(window.watch.state, snapshot=WORKING)))
+        told.start()
+        qtbot.waitUntil(lambda: window.speed_bar.speed.face.value == "38")
+        window.watch.looked.connect(lambda state, seen: heard.add(state.snapshot))
+        qtbot.wait(4 * LIVE_MS)
+        assert heard == {WORKING}, "who is asked knows of no work"
+        told.stop()
+        qtbot.waitUntil(lambda: window.speed_bar.speed.face.value == "–")
 
     def test_gauges_move_only_while_something_runs_or_a_reply_is_on_its_way(
         self, qtbot, window: MainWindow, server: FakeServer

@@ -6,20 +6,25 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from ui.client.api import Api
+from models.formatting.json_values import fitting
+from ui.client.api import Api, ServerState
 from ui.client.library_link import LibraryCall
+from ui.client.server_watch import ServerWatch
 
 AGAIN_MS = 1_000
 
 
 class LiveEvents(QObject):
-    """Follows ``/slipstream/events`` between ``start`` and ``stop``, also when the server is another one meanwhile."""
+    """Follows ``/slipstream/events`` between ``start`` and ``stop``, also when the server is another one meanwhile.
+
+    The ``watch`` is told each state first, so it asks for none meanwhile.
+    """
 
     came = Signal(object)  # dict: the state of the server, with its ``requests``
 
-    def __init__(self, api: Api, parent: QObject | None = None) -> None:
+    def __init__(self, api: Api, watch: ServerWatch, parent: QObject) -> None:
         super().__init__(parent)
-        self._api = api
+        self._api, self._watch = api, watch
         self._call: LibraryCall | None = None
         self._is_wanted = False
         self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
@@ -49,6 +54,7 @@ class LiveEvents(QObject):
 
     def _on_part(self, found: Any) -> None:
         if isinstance(found, dict):
+            self._watch.take(fitting(ServerState, found) or ServerState())
             self.came.emit(found)
 
     def _on_end(self) -> None:

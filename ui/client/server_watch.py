@@ -14,7 +14,7 @@ from ui.client.problems import MODEL_GONE
 
 BUSY_MS = 250  # while a model loads
 CALM_MS = 3_000
-LIVE_MS = 160  # while a reply is on its way, for the gauges
+LIVE_MS = 250  # while a reply is on its way, for the gauges
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ServerWatch(QObject):
     """Asks for the state again and again, faster while it is about to change."""
 
     state_changed = Signal(object)  # ServerState
-    looked = Signal(object)  # ServerState, each time, with the latest snapshot
+    looked = Signal(object, object)  # ServerState, each time, and the Snapshot of what ran since the last time, or None
     models_changed = Signal(object)  # tuple[ModelChoice, ...]
     load_failed = Signal(str, str, bool)  # a sentence, the model that was wanted, and whether it is here
     load_cancelled = Signal(str, str)  # the model that was being loaded, and the one that was there before, "" none
@@ -50,6 +50,7 @@ class ServerWatch(QObject):
         self._asked: object | None = None  # which answer is still to come
         self._asked_models: object | None = None  # the latest question for them
         self._is_live = False
+        self._told = ServerState()  # what was looked at last
         self._was_loaded = ""  # the last model that was ready
         self._timer = QTimer(self, interval=BUSY_MS)
         self._timer.timeout.connect(self.look)
@@ -65,7 +66,7 @@ class ServerWatch(QObject):
         """There is no server to look at; ``is_gone`` says that none will come by itself."""
         self._timer.stop()
         self._asked = None  # what it still answers is of before
-        self.looked.emit(ServerState())
+        self._tell(ServerState())
         self._take(ServerState(phase="gone" if is_gone else "unknown"))
 
     def set_live(self, is_live: bool) -> None:
@@ -142,12 +143,25 @@ class ServerWatch(QObject):
 
         self._api.cancel_load(on_answer)
 
+    def take(self, state: ServerState) -> None:
+        """Take in a state that the server told by itself: it need not be asked for a while."""
+        self._asked = None  # what is still to come is older
+        self._take(state)
+        self._tell(state)
+        self.state = state
+        if self._timer.isActive():
+            self._timer.start(self._pace())
+
+    def _tell(self, state: ServerState) -> None:
+        seen, self._told = state.figures_since(self._told), state
+        self.looked.emit(state, seen)
+
     def _on_state(self, asked: object, state: ServerState) -> None:
         if asked is not self._asked:
             return
         self._asked = None
         self._take(state)
-        self.looked.emit(state)
+        self._tell(state)
         self.state = state
         self._keep_pace()
 
@@ -167,7 +181,7 @@ class ServerWatch(QObject):
         if asked is self._asked:
             self._asked = None
             self.state = replace(self.state, snapshot=None)
-            self.looked.emit(replace(self.state, phase="unknown"))
+            self._tell(replace(self.state, phase="unknown"))
 
     def _take(self, state: ServerState) -> None:
         if state == self.state:

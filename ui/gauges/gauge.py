@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -32,6 +32,7 @@ class Gauge(QWidget):
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._widest, self._is_idle = widest, True
+        self._fonts: dict[bool, tuple[QFont, QFontMetrics]] = {}  # strong or not, until text looks different
         self.has_ring = False  # the keyboard came here by its own keys
         self.face = GaugeFace(NOTHING, widest.unit, lead=widest.lead)
 
@@ -75,7 +76,7 @@ class Gauge(QWidget):
 
     def sizeHint(self) -> QSize:
         """Room for the widest face."""
-        strong, quiet = QFontMetrics(self._font(True)), QFontMetrics(self._font(False))
+        (_, strong), (_, quiet) = self._font(True), self._font(False)
         face = self._widest
         width = strong.horizontalAdvance(face.value) + quiet.horizontalAdvance(f"{face.lead}  {face.unit}")
         return QSize(width + 2, strong.height() + _GAP + _LINE)
@@ -93,12 +94,12 @@ class Gauge(QWidget):
         painter.end()
 
     def _paint_words(self, painter: QPainter) -> None:
-        strong, quiet = self._font(True), self._font(False)
+        (_, metrics), (_, quiet) = self._font(True), self._font(False)
         value_colour = colours().muted if self._is_idle else colours().text
         face, muted = self.face, colours().muted
-        words = [(face.lead, quiet, muted), (face.value, strong, value_colour), (face.unit, quiet, muted)]
-        parts = [(*word, QFontMetrics(word[1]).horizontalAdvance(word[0])) for word in words if word[0]]
-        gap = QFontMetrics(quiet).horizontalAdvance(" ")
+        words = [(face.lead, False, muted), (face.value, True, value_colour), (face.unit, False, muted)]
+        parts = [(*word, self._font(word[1])[1].horizontalAdvance(word[0])) for word in words if word[0]]
+        gap = quiet.horizontalAdvance(" ")
         # All of it is one phrase: read in its own direction, at the side where lines of the window begin.
         way = direction_of(face.words, self.layoutDirection())
         painter.setLayoutDirection(way)
@@ -106,11 +107,11 @@ class Gauge(QWidget):
         if self.layoutDirection() is Qt.LayoutDirection.RightToLeft:
             whole.moveRight(self.width())
         x = whole.left()
-        for text, font, colour, width in parts:
-            painter.setFont(font)
+        for text, is_strong, colour, width in parts:
+            painter.setFont(self._font(is_strong)[0])
             painter.setPen(QColor(colour))
             place = visual_rect(way, whole, QRectF(x, 0, width, self.height()))
-            painter.drawText(QPointF(place.left(), QFontMetrics(strong).ascent()), text)
+            painter.drawText(QPointF(place.left(), metrics.ascent()), text)
             x += width + gap
 
     def _paint_line(self, painter: QPainter) -> None:
@@ -134,10 +135,18 @@ class Gauge(QWidget):
         bar = visual_rect(self.layoutDirection(), QRectF(self.rect()), QRectF(left, top, width, _LINE))
         painter.drawRoundedRect(bar, _LINE / 2, _LINE / 2)
 
-    def _font(self, is_strong: bool) -> QFont:
+    def changeEvent(self, event: QEvent) -> None:
+        """Text may look different."""
+        super().changeEvent(event)
+        self._fonts.clear()
+
+    def _font(self, is_strong: bool) -> tuple[QFont, QFontMetrics]:
+        if is_strong in self._fonts:
+            return self._fonts[is_strong]
         font = QFont(self.font())
         font.setPixelSize(scaled(Type.LABEL if is_strong else Type.CAPTION))
         font.setWeight(QFont.Weight.DemiBold if is_strong else QFont.Weight.Normal)
         # Digits of one width, so that figures do not dance.
         font.setFeature(QFont.Tag("tnum"), 1)
-        return font
+        self._fonts[is_strong] = font, QFontMetrics(font)
+        return self._fonts[is_strong]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout
 
@@ -23,6 +23,7 @@ from ui.widgets.row_list import paint_ring
 HEIGHT = 36
 _SIDE = Space.L  # where the icons of the pages above begin and end
 _ROOMY = 700
+SHOW_MS = 250  # what changes more often while it works cannot be read
 NOW, LAST_REPLY, IDLE = tr("Now"), tr("Last reply"), tr("Idle")
 
 
@@ -58,7 +59,9 @@ class SpeedBar(Dressed, QFrame):
         self.gauges = (self.speed, self.bandwidth, self.limit, self.drafts, self.requests)
         self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.limit, self.minute, self.requests)
         self._fastest: dict[str | None, float] = {}
-        self._state = ServerState()
+        self._state, self._rate = ServerState(), 0.0  # the latest, and the highest rate since what is shown
+        self._soon = QTimer(self, singleShot=True, interval=SHOW_MS)
+        self._soon.timeout.connect(self._show)
         self._row = fill(QHBoxLayout(self), margins=(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2))
         self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         self._row.addWidget(self.when)
@@ -66,17 +69,29 @@ class SpeedBar(Dressed, QFrame):
             self._row.addWidget(gauge, 1)
             if gauge is self.speed:
                 self._row.addWidget(self.minute)
-        self.show_state(ServerState())
+        self.show_state(ServerState(), None)
 
-    def show_state(self, state: ServerState) -> None:
-        """Show what a server's state says of its engine; without a snapshot it has done nothing yet."""
-        now = state.snapshot or Snapshot()
+    def show_state(self, state: ServerState, seen: Snapshot | None) -> None:
+        """Show what a server's state says of its engine; without a snapshot it has done nothing yet.
+
+        ``seen`` is what ran since the last time.
+        """
+        before, self._state = self._state, state
+        self._rate = max(self._rate, seen.decode_rate if seen is not None else 0.0)
+        if before.model != state.model or not (_is_working(before) and _is_working(state)):
+            self._show()
+        elif not self._soon.isActive():
+            self._soon.start()
+
+    def _show(self) -> None:
+        self._soon.stop()
+        state, now = self._state, self._state.snapshot or Snapshot()
         last = state.last_reply if now.is_idle else None
         shown = last or now
         fastest = max(self._fastest.get(state.model, 0.0), shown.decode_rate)
         self._fastest[state.model] = fastest
-        seen, self._state = state.figures_since(self._state), state
-        self.minute.add(seen.decode_rate if seen is not None else 0.0)
+        self.minute.add(self._rate)
+        self._rate = 0.0
         idle = IDLE if state.phase == "ready" else ""
         self.when.setText(LAST_REPLY if last is not None else idle if now.is_idle else NOW)
         faces_shown = (
@@ -135,3 +150,7 @@ class SpeedBar(Dressed, QFrame):
         for gauge in self._by_urgency:
             room -= gauge.minimumSizeHint().width() + between
             gauge.setVisible(room >= 0)
+
+
+def _is_working(state: ServerState) -> bool:
+    return state.snapshot is not None and not state.snapshot.is_idle

@@ -28,7 +28,7 @@ class ServerPage(TabPage):
             {CONNECT: lambda: self.connect_view, ACTIVITY: lambda: self.activity, MACHINES: lambda: self.machines}
         )
         self._api, self._endpoint, self._watch = api, endpoint, watch
-        self._events = LiveEvents(api, self)
+        self._events = LiveEvents(api, watch, self)
         api.connected.connect(self._look)
 
     @cached_property

@@ -53,12 +53,14 @@ class StackedBar(_PaintedBars):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.parts: tuple[BarPart, ...] = ()
+        self._placed: dict[object, list[tuple[int, int]]] = {}  # by width and font
 
     def show_parts(self, parts: Sequence[BarPart]) -> None:
         """Show other parts."""
         if tuple(parts) == self.parts:
             return
         self.parts = tuple(parts)
+        self._placed.clear()
         words = ", ".join(f"{part.name} {part.text}" for part in parts)
         self.setAccessibleDescription(words)
         self.setToolTip(f"{self._name}: {words}")
@@ -80,9 +82,10 @@ class StackedBar(_PaintedBars):
         return scaled(_HEIGHT) + Space.S + n_lines * self._line_height
 
     def _places(self, width: int) -> list[tuple[int, int]]:
-        """Return the line and the x of each word of the key."""
-        font = self.font()
-        font.setPixelSize(scaled(Type.CAPTION))
+        """Return the line and the x of each word of the key; each new figure of the page asks for that."""
+        asked = width, scaled(Type.CAPTION), self.font().key()
+        if asked in self._placed:
+            return self._placed[asked]
         places: list[tuple[int, int]] = []
         line = x = 0
         for part in self.parts:
@@ -91,6 +94,7 @@ class StackedBar(_PaintedBars):
                 line, x = line + 1, 0
             places.append((line, x))
             x += needed
+        self._placed[asked] = places
         return places
 
     def paintEvent(self, event: QPaintEvent) -> None:

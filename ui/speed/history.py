@@ -15,13 +15,11 @@ class History:
     """Points of time, tokens per second and bytes per second; the oldest are forgotten."""
 
     def __init__(self) -> None:
-        self._state = ServerState()  # the last one that the window asked for
-        self._looked = 0.0  # when that was
+        self._looked = 0.0  # when the window was told a state last
         self._points: deque[tuple[float, float, float]] = deque(maxlen=round(SECONDS / _STEP) + 1)
 
-    def add_state(self, now: float, state: ServerState) -> None:
-        """Take in a state, and a reply that has ended since the one before: there where it was seen, else now."""
-        seen, self._state = state.figures_since(self._state), state
+    def add_state(self, now: float, state: ServerState, seen: Snapshot | None) -> None:
+        """Take in what was seen: a reply that has ended since the last time there where it ran, else now."""
         since, self._looked = self._looked - _STEP, now
         live = [at for at, (time, rate, _) in enumerate(self._points) if rate > 0 and time > since]
         if live and seen is not None and seen is state.last_reply:

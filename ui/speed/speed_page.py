@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVB
 
 from core.values.messages import Snapshot
 from models.formatting.figures import in_marks, rate, size
-from models.formatting.json_values import fitting
 from models.library import requests as ask
 from models.library.values import Choosing, ModelFitReport, Partners, QuantiseOffer, Trouble
 from ui.client.api import Api, ServerState
@@ -31,7 +30,7 @@ from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.page_layout import PageColumn, ProblemLabel, plain_label, style_as
 
 WIDTH = 1_040  # pixels: two plots side by side
-DRAW_MS = 100  # as often as figures come
+DRAW_MS = 300  # while no figures come: with them the lines are drawn ten times a second
 SHOW_MS = 500  # what changes more often cannot be read, and each change lays the page out anew
 MACHINE_MS = 2_000
 MOST_DEPTHS = 6
@@ -59,7 +58,7 @@ class SpeedPage(Dressed, PageColumn):
         self._add_reasons()
         self._add_machine()
         self._add_measuring()
-        self._events = LiveEvents(api, self)
+        self._events = LiveEvents(api, watch, self)
         self._events.came.connect(self._on_event)
         self._latest: Snapshot | None = None
         self._soon = QTimer(self, singleShot=True, interval=SHOW_MS)
@@ -69,6 +68,7 @@ class SpeedPage(Dressed, PageColumn):
         self._ask_machine = QTimer(self, interval=MACHINE_MS)
         self._ask_machine.timeout.connect(self._look_at_machine)
         watch.state_changed.connect(self._on_state)
+        watch.looked.connect(self._on_look)
 
     def _add_now(self) -> None:
         section = self.add_section(tr("Speed"))
@@ -160,6 +160,7 @@ class SpeedPage(Dressed, PageColumn):
         self._draw.start()
         self._ask_machine.start()
         self._look_at_machine()
+        self._on_look(self._watch.state)
         self._on_state(self._watch.state)
         self._look_at_model()
 
@@ -173,14 +174,17 @@ class SpeedPage(Dressed, PageColumn):
     # What came.
 
     def _on_event(self, found: dict[str, Any]) -> None:
-        state = fitting(ServerState, found) or ServerState()
-        now, last = state.snapshot, state.last_reply
-        # Of a reply that is over the window's own looks tell: two who compare would each miss what the other saw.
-        self._history.add(time.monotonic(), now if now is not None and not now.is_idle else None)
         draft = found.get("draft")
         self._why, self._drafter = (
             (str(draft.get(name) or "") for name in ("why", "name")) if isinstance(draft, dict) else ("", "")
         )
+        self._draw_lines()
+        self._draw.start()
+
+    def _on_look(self, state: ServerState) -> None:
+        if not self.isVisible():
+            return
+        now, last = state.snapshot, state.last_reply
         self._is_last = now is not None and now.is_idle and last is not None
         self._latest = now or Snapshot()
         if self._is_last and last is not None:
@@ -286,8 +290,6 @@ class SpeedPage(Dressed, PageColumn):
     # The model.
 
     def _on_state(self, state: ServerState) -> None:
-        if state.snapshot is None:
-            self._on_event({})  # a server that is gone does not say that its figures are of before
         if state.model != self._model:
             self._model = state.model
             self._fit = self._partners = self._copies = self._reply = None

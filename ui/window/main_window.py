@@ -140,7 +140,7 @@ class MainWindow(QMainWindow):
         self.watch.models_changed.connect(lambda models: self._offer_new_models())
         self.link.models_changed.connect(self.watch.look_at_models)
         self.watch.looked.connect(self.speed_bar.show_state)
-        self.watch.looked.connect(lambda state: self.speeds.add_state(time.monotonic(), state))
+        self.watch.looked.connect(lambda state, seen: self.speeds.add_state(time.monotonic(), state, seen))
         self.speed_bar.why_wanted.connect(lambda: self.show_page("speed"))
         self.endpoint.changed.connect(self._on_endpoint)
         self.desk.running_changed.connect(self.background.on_running)

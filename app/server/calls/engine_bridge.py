@@ -262,6 +262,9 @@ class EngineBridge:
                     self._route(event)  # type: ignore[arg-type]  # type() narrows no union, and isinstance is slower
 
     def _route(self, event: RequestEvent) -> None:
+        if type(event) is Ended and event.receipt.decode_rate > 0:
+            # Also of a reply that nobody waits for any more: who stopped it looks at the gauges.
+            self.last_reply = _of_reply(event.receipt, self.last_reply or Snapshot())
         live = self._live.get(event.request_id)
         if live is None:
             self._answer(event)
@@ -273,8 +276,6 @@ class EngineBridge:
         elif type(event) is Ended:
             event = live.end(event)
             self._forget(event.request_id)
-            if event.receipt.decode_rate > 0:
-                self.last_reply = _of_reply(event.receipt, self.last_reply or Snapshot())
             self._tell(methodcaller("ended", event))
         elif type(event) is Started and live.slot is None:
             live.slot, live.n_prompt, live.n_cached = event.slot, event.n_prompt, event.n_cached

@@ -192,6 +192,16 @@ async def test_the_last_snapshot_is_kept_until_the_engine_changes(bridge, engine
     assert found.n_active == 1
 
 
+async def test_gauges_show_the_average_of_a_reply_that_was_left_too(bridge, engine):
+    channel = bridge.open([Request("a", "x")], streams=True)
+    engine.tell(Snapshot(is_idle=False, decode_rate=40.0))
+    bridge.close(channel)
+    engine.tell(Ended("a", FinishReason.CANCELLED, receipt=Receipt(n_generated=9, decode=0.5)), Snapshot())
+    while bridge.snapshot is None or not bridge.snapshot.is_idle:
+        await asyncio.sleep(0)
+    assert bridge.last_reply.decode_rate == 16.0
+
+
 @pytest.mark.parametrize(
     ("limit", "shown"), [(Bottleneck.COMPUTE, Bottleneck.COMPUTE), (Bottleneck.UNKNOWN, Bottleneck.OVERHEAD)]
 )

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QLabel
 from app.server.meters import Gpu, read_nvidia
 from core.values.messages import Bottleneck, Snapshot
 from models.estimate.fit.summary import FitSummary, FitVerdict
-from models.formatting.json_values import plain
 from models.library import requests as ask
 from models.library.values import (
     Choosing,
@@ -28,7 +27,7 @@ from models.library.values import (
     QuantiseTarget,
 )
 from ui.client.api import Api, ServerState
-from ui.client.live_events import LiveEvents
+from ui.client.server_watch import ServerWatch
 from ui.gauges import faces
 from ui.speed.history import SECONDS, History
 from ui.speed.measuring_card import MEASURE, PAIR, STOPPED, VERIFY, MeasuringCard, gains
@@ -117,12 +116,14 @@ def test_lines_forget_what_is_older_than_they_show() -> None:
     assert (rates[-2:], gigabytes[-2:]) == ([399.0, 0.0], [2.0, 0.0])
 
 
-def test_the_line_reaches_the_figure_of_a_reply_that_was_over_before_its_speed_was_seen() -> None:
-    history, idle = History(), Snapshot()
+def test_the_line_reaches_the_figure_of_a_reply_that_was_over_before_its_speed_was_seen(lonely_api: Api) -> None:
+    history, idle, watch, clock = History(), Snapshot(), ServerWatch(lonely_api), [0.0]
+    watch.looked.connect(lambda state, seen: history.add_state(clock[0], state, seen))
     begun = Snapshot(is_idle=False, decode_rate=240.0)
 
     def add(now: float, model: str, snapshot: Snapshot, last_reply: Snapshot | None) -> list[float]:
-        history.add_state(now, ServerState(phase="ready", model=model, snapshot=snapshot, last_reply=last_reply))
+        clock[0] = now
+        watch.take(ServerState(phase="ready", model=model, snapshot=snapshot, last_reply=last_reply))
         return history.lines(now)[1]
 
     earlier, reply = replace(begun, decode_rate=900.0), replace(begun, decode_rate=540.0, bytes_per_second=8e9)
@@ -132,9 +133,9 @@ def test_the_line_reaches_the_figure_of_a_reply_that_was_over_before_its_speed_w
     assert history.lines(10.1)[2][-1] == 8.0
     assert add(12.0, "fox", idle, reply)[-1] == 0.0, "it counts once"
     assert add(14.0, "hen", idle, earlier)[-1] == 0.0, "it is of another model's past"
-    history.add_state(16.0, ServerState(phase="loading", model="hen"))
+    watch.take(ServerState(phase="loading", model="hen"))
     assert add(18.0, "hen", idle, reply)[-1] == 540.0, "the first one after a load"
-    for now, seen in ((18.9, None), (20.2, begun), (21.3, None)):  # between two looks, as events tell it
+    for now, seen in ((18.9, None), (20.2, begun), (21.3, None)):  # before the server tells that it has ended
         history.add(now, seen)
     earlier = replace(earlier, decode_rate=300.0)
     assert add(22.4, "hen", idle, earlier)[-3:] == [300.0, 0.0, 0.0], "it is drawn where it ran"
@@ -275,7 +276,7 @@ def test_drafts_by_depth_are_the_latest_also_beside_an_earlier_reply(qtbot, wind
     assert page is not None
     reply = Snapshot(n_drafted=12, n_accepted=6, decode_rate=50.0)
     now = Snapshot(is_idle=True, drafted_at=(8, 4), accepted_at=(5, 1))
-    page.findChild(LiveEvents).came.emit({"snapshot": plain(now), "last_reply": plain(reply)})
+    window.watch.take(ServerState(phase="ready", snapshot=now, last_reply=reply))
     qtbot.waitUntil(lambda: page.depths.bars != ())
     assert "6 of 12" in page.why.text()
     assert [bar.share for bar in page.depths.bars] == [5 / 8, 1 / 4]
@@ -289,7 +290,7 @@ def test_a_figure_is_an_average_only_of_what_a_reply_wrote(qtbot, window: MainWi
         (Snapshot(prefill_rate=70.0), "tokens per second, reading the prompt"),
         (Snapshot(decode_rate=50.0), "tokens per second, average of the last reply"),
     ):
-        page.findChild(LiveEvents).came.emit({"snapshot": plain(Snapshot()), "last_reply": plain(reply)})
+        window.watch.take(ServerState(phase="ready", snapshot=Snapshot(), last_reply=reply))
         qtbot.waitUntil(lambda words=words: page.unit.text() == words)
 
 
