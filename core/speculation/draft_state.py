@@ -58,7 +58,7 @@ class RiskBudget:
     """
 
     def __init__(self, plain_step: float) -> None:
-        """A plain step takes about ``plain_step`` seconds."""
+        """A plain step of one text takes about ``plain_step`` seconds."""
         self.credit = _CREDIT_STEPS * plain_step
         self.n_even = 0
         self._memory = min(_MEMORY, _MEMORY_STEPS * plain_step)
@@ -290,7 +290,7 @@ class DraftStates:
     def skip_steps(self, sequences: list[Sequence]) -> int:
         """Return for how many further steps no proposer is asked; subtract them from all waits at once.
 
-        The one that is due first waits up to half as long again for others: to wake up once costs less than twice.
+        The one that is due first waits for others that are soon due too: to wake up once costs less than twice.
         """
         states = [self.by_id[sequence.id] for sequence in sequences]
         waits = [wait for state in states for wait in (state.ngram_backoff, state.paid_backoff)]

@@ -287,7 +287,9 @@ class Speculator:
         """Learn from the steps of a rest: each of them gave each text one token."""
         rest = self._rest
         if rest.n_steps:
-            self.budget.add_elapsed(rest.seconds)
+            # A moment in which the machine stood still does not make old gains and losses fade.
+            most = HICCUP * rest.n_steps * self.cost.time(len(self._states.by_id))
+            self.budget.add_elapsed(min(rest.seconds, most))
             for state in self._states.by_id.values():
                 state.n_steps += rest.n_steps
                 state.n_rested += rest.n_steps
@@ -373,7 +375,7 @@ class Speculator:
         n_rows = sum([n_drafted for _, _, n_drafted in outcomes])
         committing = self._commit_overhead.seconds if n_rows else 0.0
         spent = times.decode + self._seconds + way_back + committing
-        self.budget.add_elapsed(spent)
+        self.budget.add_elapsed(min(spent, HICCUP * plain_step))
         if not outcomes and not growth.times:
             return
         plain = plain_step / max(times.n_sequences, 1)

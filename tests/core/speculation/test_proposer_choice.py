@@ -19,9 +19,11 @@ from benchmarks.simulation import (
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
+from core.speculation.draft_length import StepCapacity
 from core.speculation.draft_state import Backoff, DraftStates
 from core.speculation.proposers.free_proposers import NgramProposer
-from core.speculation.proposers.proposer import DraftChain, DraftFailed, ProposedToken
+from core.speculation.proposers.proposer import DraftChain, DraftFailed, Evaluated, ProposedToken
+from core.speculation.speculator import StepTimes
 from core.values.request import Lane
 
 GPU, CPU, SLOW, DEAR_ROW = CURVES.values()
@@ -303,6 +305,24 @@ def test_steps_of_a_rest_count_as_decoding_time() -> None:
     assert not any(drafted)
     faded = 0.9 * before
     assert budget.available("draft") - faded == pytest.approx(0.01 * (stage.seconds - seconds), rel=0.3)
+
+
+@pytest.mark.parametrize("is_resting", [True, False])
+def test_a_machine_that_stood_still_forgives_no_loss(is_resting: bool) -> None:
+    stage = SimulatedEngine(CPU, SimulatedDraftModel("draft", never))
+    stage.run(300)
+    budget = stage.speculator.budget
+    budget.book("draft", -1.0)
+    while stage.speculator.rest(stage.sequences) != is_resting:
+        stage.run(1)
+    (sequence,) = stage.sequences
+    if not is_resting:
+        stage.speculator.propose([sequence], StepCapacity(1, 64, 24))
+    if not stage.speculator.learn_rest(60.0):
+        one = Evaluated(sequence, len(sequence.tokens) - 1, 1, (), [7], 0)
+        stage.speculator.learn([one], StepTimes(1, 0.01, 60.0))
+    stage.run(20)
+    assert budget.balance("draft") < -0.5
 
 
 def test_a_rest_begins_with_the_step_after_a_decision_that_nothing_pays() -> None:
