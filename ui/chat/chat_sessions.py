@@ -284,11 +284,6 @@ class ChatSessions(QObject):
         for session in self._sessions():
             session.tools = tools
 
-    def save_all(self) -> None:
-        """Write the chats that are open once more, into a file that may lack them."""
-        for session in self._sessions():
-            session.save_all()
-
     def stop_all(self) -> None:
         """End all running replies; what came of them is kept."""
         for session in list(self._sessions()):

@@ -190,13 +190,6 @@ class ChatSession(QObject):
             if not self.is_new:
                 self._save_chat(touch=False)
 
-    def save_all(self) -> None:
-        """Write all of it once more."""
-        if not self.is_new:
-            self._archive.save_chat(self.chat)
-            for message in self.tree.messages:
-                self._archive.save_message(message)
-
     def rename(self, title: str) -> None:
         """Remember the title that the history gave."""
         self.chat = replace(self.chat, title=title)

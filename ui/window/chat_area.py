@@ -108,7 +108,6 @@ class ChatArea(QWidget):
         self._connect_list()
         self._connect_settings()
         self._storage.export_wanted.connect(partial(self._with_list, self.history.export_all))
-        self._storage.began_anew.connect(self.desk.save_all)
         self._storage.chats_changed.connect(self.desk.list_soon)
         self._storage.chats_changed.connect(self.desk.let_go)
         self._storage.brought_back.connect(self._on_brought_back)
@@ -448,7 +447,6 @@ class ChatArea(QWidget):
             announce(self, tr("Undone"))
 
     def _on_brought_back(self, words: str) -> None:
-        self.prompts.look()
         self.wanted.emit()
         self.toast.tell(words)
 

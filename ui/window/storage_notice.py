@@ -18,7 +18,6 @@ class StorageNotice(QObject):
     """Tells of problems of the ``archive`` in a banner."""
 
     export_wanted = Signal()  # all chats are to be kept elsewhere
-    began_anew = Signal()  # there is a new file: what the window has of chats is to be in it
     chats_changed = Signal()  # there are chats that were not there, or could not be saved
     brought_back = Signal(str)  # what was found, in words
 
@@ -38,9 +37,7 @@ class StorageNotice(QObject):
             self._banner.hide()
             return
         way_out: Way | None = None
-        if self._archive.is_damaged:
-            way_out = tr("Begin a new file"), self._begin_anew
-        elif self._archive.is_new:
+        if self._archive.is_new:
             way_out = tr("Bring chats back…"), self._offer_here
         elif self._archive.is_in_memory:
             way_out = tr("Export all chats…"), self.export_wanted.emit
@@ -66,15 +63,6 @@ class StorageNotice(QObject):
 
     def _offer_here(self) -> None:
         self.offer_ways_back(self._banner.action)
-
-    def _begin_anew(self) -> None:
-        self._banner.say(tr("Reading what is left of your chats…"), "plain", can_close=False)
-        self._archive.begin_anew(self._on_begun_anew)
-        self.began_anew.emit()
-
-    def _on_begun_anew(self, n_chats: int) -> None:
-        if self._archive.is_new:
-            self._on_brought_back(self._archive.damaged[0], n_chats)
 
     def _bring_back(self, source: Path) -> None:
         self._banner.say(tr("Reading the chats of {source}…", source=source), "plain", can_close=False)

@@ -149,7 +149,7 @@ def test_a_damaged_file_is_not_said_to_become_whole(desks, tmp_path: Path, monke
     desk.archive.save_chat(Chat(1, "One", 0, 0))
     assert desk.archive.flush()
     (problem,) = desk.problems
-    assert problem.startswith("The file with your chats is damaged: ")
+    assert problem.startswith(f"Chats cannot be saved in {tmp_path}: the file is damaged.")
     assert "Trying again" not in problem
 
 
@@ -174,7 +174,7 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
         (sqlite3.OperationalError("database is locked"), "another program"),
         (PermissionError(13, "Permission denied"), "cannot be written"),
         (OSError("odd"), "odd"),
-        (sqlite3.DatabaseError("database disk image is malformed"), "is damaged"),
+        (sqlite3.DatabaseError("database disk image is malformed"), "Start Slipstream again: where"),
     ],
 )
 def test_a_disk_error_becomes_a_sentence(error: Exception, words: str) -> None:

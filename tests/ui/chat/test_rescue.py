@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QMenu
 
-import ui.chat.storage.chat_archive as archive_module
-import ui.chat.storage.store as store_module
 from models.files.disk import backup_of
 from ui.chat.storage.rescue import RESCUED, rescue
-from ui.chat.storage.store import MIGRATIONS, ChatStore, StoreDamaged, has_damage
+from ui.chat.storage.store import MIGRATIONS, ChatStore, StoreDamaged
 from ui.client.api import Api
-from ui.client.chat_records import Chat, Message, Prompt, Role, Status, Timings
+from ui.client.chat_records import Chat, Message, Role, Status, Timings
 from ui.theme.appearance import Appearance
 from ui.window.main_window import MainWindow
 
@@ -27,7 +25,7 @@ def write_chats(path: Path) -> None:
         for number in range(1, N_CHATS + 1):
             store.save_chat(Chat(number, f"Chat {number}", number, number))
             question = 10_000 + 2 * number
-            store.save_message(Message(question, number, None, Role.USER, f"Why {number}? " * 40, number))
+            store.save_message(Message(question, number, None, Role.USER, "Why? " * 40, number))
             store.save_message(
                 Message(question + 1, number, question, Role.ASSISTANT, "So. " * 90, number, Status.DONE)
             )
@@ -142,48 +140,6 @@ def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: A
     assert window.chats.isVisible(), "they are there to be seen"
     window.close()
     appearance.deleteLater()
-
-
-def test_a_large_file_is_looked_through_while_it_is_used_and_a_new_one_takes_what_is_left(
-    qtbot, appearance: Appearance, lonely_api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store_module, "CHECKED_BYTES", 0)
-    monkeypatch.setattr(archive_module, "CHECK_AFTER_SECONDS", 0)
-    path = tmp_path / "chats.db"
-    write_chats(path)
-    with closing(ChatStore(path)) as store:
-        store.save_prompt(Prompt(5_000, "Kept", "Text"))
-    data = path.read_bytes()
-    at = data.index(b"Why 200? ") // 4096 * 4096
-    path.write_bytes(data[:at] + b"\xff" * 4096 + data[at + 4096 :])
-    window = MainWindow(lonely_api, appearance, path, tmp_path / "window.ini", lonely_api)
-    qtbot.addWidget(window)
-    window.show()
-    qtbot.waitUntil(lambda: "damaged" in window.chats.storage_banner.text)
-    window.desk.open(N_CHATS)
-    qtbot.waitUntil(lambda: window.desk.current.chat.id == N_CHATS)
-    messages = window.desk.current.tree.messages
-    window.chats.storage_banner.action.click()
-    qtbot.waitUntil(lambda: "chats are back" in window.chats.toast.text)
-    assert window.chats.storage_banner.text == ""
-    qtbot.waitUntil(lambda: [prompt.name for prompt in window.chats.prompts.prompts] == ["Kept"])
-    window.close()
-    assert len(list(tmp_path.glob("chats.damaged-*.db"))) == 1
-    with closing(ChatStore(path)) as store:
-        assert len(store.chats()) == N_CHATS
-        assert store.messages(N_CHATS) == messages, "what is open is whole"
-        assert [prompt.name for prompt in store.prompts()] == ["Kept"]
-
-
-def test_a_large_file_without_damage_is_not_spoken_of(tmp_path: Path) -> None:
-    path = tmp_path / "chats.db"
-    write_chats(path)
-    assert not has_damage(path, lambda: False)
-    looks: list[bool] = []
-    assert not has_damage(path, lambda: looks.append(True) or True), "it is over"
-    assert len(looks) == 1
-    break_pages(path)
-    assert has_damage(path, lambda: False)
 
 
 def test_chats_of_a_damaged_file_come_back_also_after_another_start(

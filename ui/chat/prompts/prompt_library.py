@@ -12,7 +12,7 @@ from ui.client.chat_records import Prompt
 
 
 class PromptLibrary(QObject):
-    """Reads all prompts, then writes what changes."""
+    """Reads all prompts once, then writes what changes."""
 
     changed = Signal()
 
@@ -20,11 +20,7 @@ class PromptLibrary(QObject):
         super().__init__(parent)
         self._archive, self._ids = archive, ids
         self._prompts: dict[int, Prompt] = {}
-        self.look()
-
-    def look(self) -> None:
-        """Read them, also those that were brought back."""
-        self._archive.ask(lambda store: store.prompts(), self._on_read, list[Prompt]())
+        archive.ask(lambda store: store.prompts(), self._on_read, list[Prompt]())
 
     @property
     def prompts(self) -> list[Prompt]:

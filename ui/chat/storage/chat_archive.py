@@ -12,17 +12,12 @@ from pathlib import Path
 
 from models.files.disk import backup_of, move_database
 from ui.chat.storage.rescue import rescue
-from ui.chat.storage.store import ChatStore, ResultT, StoreDamaged, StoreTooNew, has_damage
+from ui.chat.storage.store import ChatStore, ResultT, StoreDamaged, StoreTooNew
 from ui.client.chat_records import Chat, Message
 from ui.language import tr
 
 StoreJob = Callable[[ChatStore], None]
 RETRY_SECONDS = 2.0
-CHECK_AFTER_SECONDS = 5.0  # of the start, which needs the disk itself
-DAMAGED = tr(
-    "The file with your chats is damaged: what you write may be lost. A new file takes what can still be read of it; "
-    "the damaged one is kept."
-)
 MEMORY_ONLY = tr("Chats now live in memory only and are gone when you close the window.")
 
 
@@ -46,14 +41,11 @@ class ChatArchive:
         self._on_problem = on_problem
         self._saw_id = saw_id
         self.is_new = False  # the file of chats: a damaged one was set aside
-        self.is_damaged = False  # the file that is used: a new one is to be begun
         self.is_in_memory = False  # no file can be used: chats end with the window
         self._has_messages = False
         self._jobs: queue.SimpleQueue[tuple[bool, StoreJob] | None] = queue.SimpleQueue()
         self._unsaved: deque[StoreJob] = deque()
         self._next_try = 0.0
-        self._is_closing = threading.Event()
-        self._store: ChatStore  # that of the thread
         self._thread = threading.Thread(target=self._run, name="chat archive", daemon=True)
         self._thread.start()
 
@@ -89,8 +81,7 @@ class ChatArchive:
                 answer = store.mended(ask)
             except Exception as error:
                 # Whatever one question meets: this thread must live, since it saves all chats.
-                if not self._is_damage(error):
-                    self._tell(tr("The chats could not be read: {reason}", reason=disk_reason(error)))
+                self._tell(tr("The chats could not be read: {reason}", reason=disk_reason(error)))
             self._post(lambda: then(answer))
 
         self._jobs.put((False, work))
@@ -116,27 +107,8 @@ class ChatArchive:
 
         self.ask(work, then, 0)
 
-    def begin_anew(self, then: Callable[[int], None]) -> None:
-        """Set the damaged file aside and begin a new one with what can be read of it; ``then`` gets how many chats."""
-
-        def work(store: ChatStore) -> None:
-            n_chats = 0
-            store.close()
-            self.is_damaged, self._next_try = False, 0.0
-            self._store = self._open_beside_damaged()
-            if self.is_new:
-                # At once: what could not be written belongs to these chats.
-                try:
-                    n_chats = rescue(self.damaged[0], self._store)
-                except sqlite3.Error as error:
-                    self._tell(tr("The chats could not be read: {reason}", reason=disk_reason(error)))
-            self._post(lambda: then(n_chats))
-
-        self._jobs.put((False, work))
-
     def close(self, timeout: float = 3.0) -> None:
         """Write what is left and stop; waits at most ``timeout`` seconds."""
-        self._is_closing.set()
         self._jobs.put(None)
         self._thread.join(timeout)
 
@@ -147,10 +119,8 @@ class ChatArchive:
         return done.wait(timeout)
 
     def _run(self) -> None:
-        self._store = self._open()
-        self._saw_id(self._store.highest_id())
-        if not self._store.is_checked:
-            threading.Thread(target=self._check, name="chat check", daemon=True).start()
+        store = self._open()
+        self._saw_id(store.highest_id())
         while True:
             job = self._next_job()
             if job is None:
@@ -162,29 +132,11 @@ class ChatArchive:
                 if time.monotonic() < self._next_try:
                     continue
             if self._unsaved:
-                self._save(self._store)
+                self._save(store)
             if not is_write:
-                work(self._store)
-        self._save(self._store)
-        self._store.close()
-
-    def _check(self) -> None:
-        if self._is_closing.wait(CHECK_AFTER_SECONDS):
-            return
-        if has_damage(self._path, self._is_closing.is_set):
-            self._jobs.put((False, lambda store: self._found_damage()))
-
-    def _is_damage(self, error: Exception) -> bool:
-        """Return whether an error says that the file is damaged; the window is told so."""
-        is_damage = type(error) is sqlite3.DatabaseError  # those below it say something else
-        if is_damage:
-            self._found_damage()
-        return is_damage
-
-    def _found_damage(self) -> None:
-        if not (self.is_damaged or self.is_in_memory):
-            self.is_damaged = True
-            self._tell(DAMAGED)
+                work(store)
+        self._save(store)
+        store.close()
 
     def _next_job(self) -> tuple[bool, StoreJob] | None:
         if not self._unsaved:
@@ -216,14 +168,16 @@ class ChatArchive:
         is_news, self._next_try = not self._next_try, time.monotonic() + RETRY_SECONDS
         if not is_news:
             return
-        if not self._is_damage(error):
-            self._tell(
-                tr(
-                    "Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.",
-                    parent=self._path.parent,
-                    reason=disk_reason(error),
-                )
+        parent, reason = self._path.parent, disk_reason(error)
+        if isinstance(error, sqlite3.OperationalError):
+            words = tr(
+                "Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.",
+                parent=parent,
+                reason=reason,
             )
+        else:  # the file is damaged, which does not pass
+            words = tr("Chats cannot be saved in {parent}: {reason}", parent=parent, reason=reason)
+        self._tell(words)
 
     def _worked(self) -> None:
         if self._next_try:
@@ -298,5 +252,7 @@ def disk_reason(error: Exception) -> str:
     if "locked" in text:
         return tr("another program holds the file.")
     if "malformed" in text or "not a database" in text:
-        return tr("the file is damaged.")
+        return tr(
+            "the file is damaged. Start Slipstream again: where it finds the damage, it offers to bring back the chats."
+        )
     return f"{error}."

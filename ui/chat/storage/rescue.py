@@ -1,4 +1,4 @@
-"""Chats and prompts from a damaged file or a backup: every row that can still be read. No Qt here."""
+"""Chats from a damaged file or a backup: every row that can still be read. No Qt here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def rescue(source: Path, store: ChatStore) -> int:
     try:
         chats = {row["id"]: row for row in _rows(lost, "chat") if row.get("deleted_ms") is None}
         messages = {row["id"]: row for row in _rows(lost, "message")}
-        prompts = list(_rows(lost, "prompt"))
     finally:
         lost.close()
     for row in messages.values():
@@ -36,8 +35,7 @@ def rescue(source: Path, store: ChatStore) -> int:
             chats[row.get("chat_id")] = made
         if row.get("parent_id") not in messages:
             row["parent_id"] = None
-    in_order = [messages[number] for number in sorted(messages)]
-    return store.take_rows({"chat": list(chats.values()), "message": in_order, "prompt": prompts})
+    return store.take_rows(list(chats.values()), [messages[number] for number in sorted(messages)])
 
 
 def _rows(lost: sqlite3.Connection, table: str) -> Iterator[Row]:

@@ -110,9 +110,7 @@ ResultT = TypeVar("ResultT")
 _NUMBERED = ("chat", "message", "prompt")
 MEMORY = ":memory:"
 NEW_CHAT, NEW_BESIDE = 0, -1  # no chat has these ids: one that has not begun, alone or beside another
-# A file up to this size is checked whole when it is opened; it takes well under a second. A larger one is checked while
-# it is used.
-CHECKED_BYTES = 64 << 20
+CHECKED_BYTES = 64 << 20  # a file up to this size is checked whole at start; it takes well under a second
 SEARCH_LIMIT = 200
 _MARKS = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
 
@@ -143,7 +141,6 @@ class ChatStore:
         self._db = sqlite3.connect(MEMORY if path is None else path, isolation_level=None, check_same_thread=False)
         self._db.text_factory = readable
         self._is_mended = False
-        self.is_checked = True  # all of its pages
         try:
             self._prepare(path)
         except sqlite3.OperationalError:
@@ -162,10 +159,9 @@ class ChatStore:
         self._db.create_function("around", 2, lambda text, word: _around(readable(text), word), deterministic=True)
         for pragma in ("busy_timeout=5000", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
             self._db.execute(f"PRAGMA {pragma}")
+        if path is not None and path.stat().st_size <= CHECKED_BYTES:
+            self._check()
         if path is not None:
-            self.is_checked = path.stat().st_size <= CHECKED_BYTES
-            if self.is_checked:
-                self._check()
             self._back_up(path)
         self._migrate()
         self.mended(ChatStore._tidy)
@@ -387,11 +383,12 @@ class ChatStore:
                 row = (chat_id, _storable(attachments.to_json(files)))
                 self._db.execute("INSERT INTO draft_attachments(chat_id, attachments) VALUES (?,?)", row)
 
-    def take_rows(self, rows: dict[str, list[dict[str, Any]]]) -> int:
-        """Write rows of tables of another file that are not there yet, as far as they can be; return how many chats."""
+    def take_rows(self, chats: list[dict[str, Any]], messages: list[dict[str, Any]]) -> int:
+        """Write rows of another file that are not there yet, as far as they can be; return how many chats were."""
         with self._transaction():
-            n_taken = {table: self._take(table, found) for table, found in rows.items()}
-        return n_taken["chat"]
+            n_chats = self._take("chat", chats)
+            self._take("message", messages)
+        return n_chats
 
     def _take(self, table: str, rows: list[dict[str, Any]]) -> int:
         known = {row[1] for row in self._db.execute(f"PRAGMA table_info({table})")}
@@ -523,18 +520,6 @@ class ChatStore:
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("PRAGMA optimize")
         self._db.close()
-
-
-def has_damage(path: Path, is_over: Callable[[], bool]) -> bool:
-    """Look through a file that may be in use, page by page, until ``is_over``; return whether damage was found."""
-    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-        db.set_progress_handler(is_over, 1_000)
-        try:
-            return bool(db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok")
-        except sqlite3.OperationalError:  # it is over, or another program holds the file
-            return False
-        except sqlite3.DatabaseError:
-            return True
 
 
 def match_expression(words: str) -> str:
