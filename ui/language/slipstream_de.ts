@@ -2116,11 +2116,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>The file with your chats is damaged: what you write may be lost. A new file takes what can still be read of it; the damaged one is kept.</source>
-      <translation>Die Datei mit deinen Chats ist beschädigt: Was du schreibst, kann verloren gehen. Eine neue Datei übernimmt, was sich noch lesen lässt; die beschädigte bleibt erhalten.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/storage/chat_archive.py" />
       <source>Chats now live in memory only and are gone when you close the window.</source>
       <translation>Chats leben jetzt nur im Speicher und sind weg, wenn du das Fenster schließt.</translation>
     </message>
@@ -2146,18 +2141,23 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>the file is damaged.</source>
-      <translation>Die Datei ist beschädigt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>The file with your chats was damaged. It is kept as {kept}; a new one was started.</source>
-      <translation>Die Datei mit deinen Chats war beschädigt. Sie bleibt als {kept} erhalten; eine neue wurde begonnen.</translation>
+      <source>the file is damaged. Start Slipstream again: where it finds the damage, it offers to bring back the chats.</source>
+      <translation>Die Datei ist beschädigt. Starte Slipstream neu: Findet es den Schaden, bietet es an, die Chats zurückzuholen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
       <source>Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.</source>
       <translation>Chats lassen sich gerade nicht in {parent} speichern: {reason} Alle paar Sekunden ein neuer Versuch.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>Chats cannot be saved in {parent}: {reason}</source>
+      <translation>Chats lassen sich in {parent} nicht speichern: {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>The file with your chats was damaged. It is kept as {kept}; a new one was started.</source>
+      <translation>Die Datei mit deinen Chats war beschädigt. Sie bleibt als {kept} erhalten; eine neue wurde begonnen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
@@ -2176,13 +2176,13 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>Something could not be saved ({error}).</source>
-      <translation>Etwas konnte nicht gespeichert werden ({error}).</translation>
+      <source>The chats could not be read: {reason}</source>
+      <translation>Die Chats konnten nicht gelesen werden: {reason}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>The chats could not be read: {reason}</source>
-      <translation>Die Chats konnten nicht gelesen werden: {reason}</translation>
+      <source>Something could not be saved ({error}).</source>
+      <translation>Etwas konnte nicht gespeichert werden ({error}).</translation>
     </message>
     <message>
       <location filename="../../ui/chat/summary.py" />
@@ -7335,11 +7335,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
-      <source>Reading what is left of your chats…</source>
-      <translation>Was von deinen Chats übrig ist, wird gelesen …</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/storage_notice.py" />
       <source>Reading the chats of {source}…</source>
       <translation>Liest die Chats von {source}…</translation>
     </message>
@@ -7347,11 +7342,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/window/storage_notice.py" />
       <source>{source} has no chat that is not here and can be read.</source>
       <translation>{source} hat keinen Chat, der nicht hier ist und sich lesen lässt.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/storage_notice.py" />
-      <source>Begin a new file</source>
-      <translation>Neue Datei beginnen</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
