@@ -204,11 +204,15 @@ class _Scan:
         self._seen_files: dict[Path, Path] = {}  # by where links lead, as they are listed
 
     def model_files(self, root: Path) -> Iterator[Path]:
+        """Model files of a folder of ours, each once."""
+        return (path for path in self._files(root) if self._is_new(path))
+
+    def _files(self, root: Path) -> Iterator[Path]:
         pending: list[tuple[Path, int, int | None]] = [(root, 0, None)]
         while pending:
             folder, depth, around = pending.pop()
             files, below, disk = self._look(folder, around)
-            yield from (path for path in files if self._is_new(path))
+            yield from files
             if depth < MAX_DEPTH:
                 pending.extend((path, depth + 1, disk) for path in reversed(below))
 
@@ -216,17 +220,15 @@ class _Scan:
         """Model files of another program's folder, with the program's names for them ("": the name of the file)."""
         if imported.kind is FolderKind.OLLAMA:
             for name, path in ollama_models(imported):
-                if self._is_new(path):
+                if self._is_new(path, name):
                     yield path, name
-                else:
-                    self.aliases[name.casefold()] = path
             return
         n_outside = 0
-        for path in self.model_files(imported.path):
-            if imported.contains(path):
+        for path in self._files(imported.path):
+            if not imported.contains(path):
+                n_outside += path.resolve() not in self._seen_files
+            elif self._is_new(path):
                 yield path, path.parent.name if imported.kind is FolderKind.JAN else ""
-            else:
-                n_outside += 1
         if n_outside:
             one = Sentence("A link leads out of this folder and is not followed. Import the folder it leads to.")
             several = Sentence(
@@ -276,10 +278,10 @@ class _Scan:
         self._visited.add(key)
         return len(self._visited) <= MAX_FOLDERS
 
-    def _is_new(self, path: Path) -> bool:
+    def _is_new(self, path: Path, name: str = "") -> bool:
         listed = self._seen_files.setdefault(path.resolve(), path)
         if listed is not path:
-            self.aliases.setdefault(in_utf8(model_name(path)).casefold(), listed)
+            self.aliases.setdefault((name or in_utf8(model_name(path))).casefold(), listed)
         return listed is path
 
 
