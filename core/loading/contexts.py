@@ -196,6 +196,8 @@ def make_slots(
     window = target.model.window
     # Not (window, window): under that, earlier versions kept texts that were computed with less than was in sight.
     seen: tuple[int, ...] = (window, target.cuts_windows) if window else (0, 0)
+    if window and not facts.window:  # as in Llama 4: earlier versions kept segments over the borders of its windows
+        seen = (*seen, window)
     if facts.n_ctx_short:  # keys are turned by other angles in a longer context
         seen = (*seen, target.size.n_ctx > facts.n_ctx_short)
     key = _key(options, seen, target.n_gpu_layers)
