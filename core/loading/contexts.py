@@ -27,7 +27,7 @@ from core.machine.known_machine import Measurements
 from core.values.engine_options import MAX_STEP_ROWS, EngineOptions
 from core.values.errors import LoadFailed
 from models.estimate.fit.memory import free_memory
-from models.facts.model_facts import ModelFacts, read_model
+from models.facts.model_facts import ModelFacts
 from models.facts.split_files import parts
 from models.pairing.vocabulary import why_vocabularies_differ
 
@@ -124,13 +124,13 @@ def closed_on_failure(held: Context | Model | Projector | None) -> Iterator[None
 
 
 @contextmanager
-def draft_file(target: LoadedTarget, path: str) -> Iterator[Model]:
-    """Load what drafts for the target from a file, and free it if the block fails.
+def draft_file(target: LoadedTarget, path: str, facts: ModelFacts) -> Iterator[Model]:
+    """Load what drafts for the target from a file with these facts, and free it if the block fails.
 
     Raises LoadFailed, also where its vocabulary is another. Locked pages and experts are the target's.
     """
     options = replace(target.options, mlock=False, n_cpu_moe=None)
-    metadata = read_instead(read_model(Path(path)), target.size.n_ctx)
+    metadata = read_instead(facts, target.size.n_ctx)
     model = Model(path, options, n_gpu_layers=target.n_gpu_layers, metadata=metadata)
     with closed_on_failure(model):
         reason = why_vocabularies_differ(target.vocab, model.vocab)
@@ -196,6 +196,8 @@ def make_slots(
     window = target.model.window
     # Not (window, window): under that, earlier versions kept texts that were computed with less than was in sight.
     seen: tuple[int, ...] = (window, target.cuts_windows) if window else (0, 0)
+    if window and not facts.window:  # as in Llama 4: earlier versions kept segments over the borders of its windows
+        seen = (*seen, window)
     if facts.n_ctx_short:  # keys are turned by other angles in a longer context
         seen = (*seen, target.size.n_ctx > facts.n_ctx_short)
     key = _key(options, seen, target.n_gpu_layers)

@@ -122,17 +122,17 @@ def kind_of_file(path: str) -> ProposerKind:
 def _file_head(target: LoadedTarget, path: str, kind: ProposerKind) -> Eagle3Proposer | DFlashProposer:
     """Return the head in ``path``, which this build can run; raises LoadFailed where it is not for the target."""
     try:
-        header = read_header(Path(path))
+        header, facts = read_header(Path(path)), read_model(Path(path))
         reason = rules.why_not_file(header, target.facts)
     except GgufError as error:
         raise LoadFailed(str(error)) from error
     if reason:
         raise cannot_draft(target, path, reason)
-    reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, DEFAULT_KV_TYPE)
+    reads = ReadCost.of_head_file(facts, target.facts, DEFAULT_KV_TYPE)
     # The last token, and at most as many masks as tokens can be drafted. A block takes cells beside the text's.
     n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1) if kind is ProposerKind.DFLASH else 0
     n_cells = target.size.n_cells + target.options.n_slots * n_block
-    with draft_file(target, path) as model:
+    with draft_file(target, path, facts) as model:
         context = open_side_context(
             model, target.options, target.threads, n_cells=n_cells, n_outputs=MOST_OUTPUTS, lender=target.context
         )
@@ -174,7 +174,7 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
             model_path=options.model_path,
             mine=mine,
         )
-    with draft_file(target, path) as model:
+    with draft_file(target, path, facts) as model:
         context = open_side_context(
             model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MAX_READ_ALONG
         )

@@ -88,7 +88,7 @@ class Catalog:
         # Folders that the last scan could not read. One that does not exist is no problem.
         self.folder_problems: tuple[FolderProblem, ...] = ()
         self._last: tuple[ModelEntry, ...] = ()
-        self._aliases: dict[str, Path] = {}
+        self._aliases: dict[str, tuple[Path, Path]] = {}
         self._lock = threading.Lock()
 
     def entries(self) -> tuple[ModelEntry, ...]:
@@ -114,20 +114,21 @@ class Catalog:
     def find(self, name: str, *, takes_paths: bool = True) -> ModelEntry | None:
         """The model with this name, title (if only one has it), path or tag.
 
-        Tags are as in Ollama's names: ``NAME:latest`` or ``NAME`` for it, and ``REPOSITORY:QUANTISATION`` for models
-        from the Hub, also with its maker in front. None if there is no such model.
+        All names of links to it, and all that Ollama has for it, are its names. Tags are as in those: ``NAME:latest``
+        or ``NAME`` for it, and ``REPOSITORY:QUANTISATION`` for models from the Hub, also with its maker in front. None
+        if there is no such model.
 
         A name that the last scan found needs no new scan unless its file has changed.
         """
         asked = in_utf8(name)
-        known = _by_name(self._last, asked)
+        known = self._by_name(self._last, asked)
         if known is not None and _stamp(known.path) in self._read:
             return known
         entries = self.entries()
-        known = _by_name(entries, asked) or _by_title(entries, asked)
+        known = self._by_name(entries, asked) or _by_title(entries, asked)
         if known is None and takes_paths:
             known = self._by_path(entries, name)
-        return known or _by_tag(entries, asked) or self._by_alias(entries, asked)
+        return known or _by_tag(entries, asked)
 
     def _ordered(self, folder: Path, files: Iterable[Path]) -> list[Path]:
         """The files in their order; of the bundled ones, the model before its smaller draft model."""
@@ -164,11 +165,14 @@ class Catalog:
             return ModelEntry(name, path, n_bytes, known, None, is_toy, origin)
         return ModelEntry(name, path, n_bytes, known.problem, known, is_toy, origin)
 
-    def _by_alias(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
-        """The model with another of its program's names."""
-        names = {name.casefold().removesuffix(".gguf"), f"{name.casefold()}:latest"}
-        places = {place for alias, place in self._aliases.items() if alias in names}
-        return next((entry for entry in entries if entry.name.casefold() in names or entry.path in places), None)
+    def _by_name(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
+        """The model with this name, or else with this further name; one without a tag is the latest."""
+        names = (name.casefold().removesuffix(".gguf"), f"{name.casefold()}:latest")
+        found = _by_name(entries, names[0]) or _by_name(entries, names[1])
+        others = [self._aliases[alias] for alias in names if alias in self._aliases]
+        # A link may lead elsewhere since the scan.
+        places = [listed for path, listed in others if os.path.realpath(path) == os.path.realpath(listed)]
+        return found or next((entry for entry in entries if entry.path in places), None)
 
     def _by_path(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
         path = Path(os.path.expanduser(name))
@@ -199,16 +203,21 @@ class _Scan:
 
     def __init__(self) -> None:
         self.problems: list[FolderProblem] = []
-        self.aliases: dict[str, Path] = {}  # further names of files, in small letters
+        # Further names in small letters, each with its file or link, and with the listed one that leads to the same.
+        self.aliases: dict[str, tuple[Path, Path]] = {}
         self._visited: set[tuple[int, int]] = set()
         self._seen_files: dict[Path, Path] = {}  # by where links lead, as they are listed
 
     def model_files(self, root: Path) -> Iterator[Path]:
+        """Model files of a folder of ours, each once."""
+        return (path for path in self._files(root) if self._is_new(path))
+
+    def _files(self, root: Path) -> Iterator[Path]:
         pending: list[tuple[Path, int, int | None]] = [(root, 0, None)]
         while pending:
             folder, depth, around = pending.pop()
             files, below, disk = self._look(folder, around)
-            yield from (path for path in files if self._is_new(path))
+            yield from files
             if depth < MAX_DEPTH:
                 pending.extend((path, depth + 1, disk) for path in reversed(below))
 
@@ -216,17 +225,15 @@ class _Scan:
         """Model files of another program's folder, with the program's names for them ("": the name of the file)."""
         if imported.kind is FolderKind.OLLAMA:
             for name, path in ollama_models(imported):
-                if self._is_new(path):
+                if self._is_new(path, name):
                     yield path, name
-                else:
-                    self.aliases[name.casefold()] = path
             return
         n_outside = 0
-        for path in self.model_files(imported.path):
-            if imported.contains(path):
+        for path in self._files(imported.path):
+            if not imported.contains(path):
+                n_outside += path.resolve() not in self._seen_files
+            elif self._is_new(path):
                 yield path, path.parent.name if imported.kind is FolderKind.JAN else ""
-            else:
-                n_outside += 1
         if n_outside:
             one = Sentence("A link leads out of this folder and is not followed. Import the folder it leads to.")
             several = Sentence(
@@ -276,10 +283,10 @@ class _Scan:
         self._visited.add(key)
         return len(self._visited) <= MAX_FOLDERS
 
-    def _is_new(self, path: Path) -> bool:
+    def _is_new(self, path: Path, name: str = "") -> bool:
         listed = self._seen_files.setdefault(path.resolve(), path)
         if listed is not path:
-            self.aliases.setdefault(in_utf8(model_name(path)).casefold(), listed)
+            self.aliases.setdefault((name or in_utf8(model_name(path))).casefold(), (path, listed))
         return listed is path
 
 

@@ -56,13 +56,15 @@ def _checksum(*files: Path) -> str:
 def cache_folder(environment: Mapping[str, str], platform: str = sys.platform) -> Path:
     """Return the folder that keeps the builds."""
     if environment.get("SLIPSTREAM_CACHE"):
-        return Path(environment["SLIPSTREAM_CACHE"]).expanduser() / "wheels"
+        return Path(os.path.expanduser(environment["SLIPSTREAM_CACHE"])) / "wheels"
     if environment.get("SLIPSTREAM_HOME"):
-        return Path(environment["SLIPSTREAM_HOME"]).expanduser() / "cache" / "wheels"
+        return Path(os.path.expanduser(environment["SLIPSTREAM_HOME"])) / "cache" / "wheels"
+    # A user whom the system does not know, as in a container, may have no home: ``Path.home`` raises then.
+    home = Path(os.path.abspath(os.sep), os.path.expanduser("~").removeprefix("~"))
     if platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "slipstream" / "wheels"
+        return home / "Library" / "Caches" / "slipstream" / "wheels"
     given = Path(environment.get("XDG_CACHE_HOME", ""))
-    return (given if given.is_absolute() else Path.home() / ".cache") / "slipstream" / "wheels"
+    return (given if given.is_absolute() else home / ".cache") / "slipstream" / "wheels"
 
 
 class WheelCache:

@@ -164,17 +164,25 @@ def test_a_file_is_read_again_only_when_it_changes(copy, tmp_path, reads):
 
 
 def test_a_name_that_is_known_is_found_without_a_scan(copy, tmp_path, monkeypatch):
-    path = copy("model.gguf")
+    path, other = copy("model.gguf"), copy("other.gguf")
+    link = tmp_path / "newest.gguf"
+    link.symlink_to(path)
     catalog = Catalog([tmp_path], starter=None)
     catalog.entries()
     scans: list[object] = []
     scandir = os.scandir
     monkeypatch.setattr(os, "scandir", lambda folder: scans.append(folder) or scandir(folder))
-    assert catalog.find("model") is not None
+    assert catalog.find("model") is catalog.find("newest") is not None
     assert scans == []
+    link.unlink()
+    link.symlink_to(other)
+    found = catalog.find("newest")
+    assert found is not None
+    assert found.path.resolve() == other, "the link leads to another one since"
+    assert len(scans) == 1
     path.unlink()
     assert catalog.find("model") is None
-    assert len(scans) == 1
+    assert len(scans) == 2
 
 
 def test_folders_are_searched_below_but_not_hidden_or_too_deep(copy, tmp_path):

@@ -85,6 +85,22 @@ def test_ollama_names_come_from_its_manifests(tmp_path):
     assert catalog.find("llama3.2:1b") is None
 
 
+def test_a_model_keeps_ollamas_name_where_a_link_to_it_is_listed_or_not_followed(tmp_path):
+    root, digest, mine = tmp_path / "models", "sha256:" + "a" * 64, tmp_path / "mine"
+    blob = put(root / "blobs" / ("sha256-" + "a" * 64))
+    ollama(root, "registry.ollama.ai/library/llama3/8b", digest)
+    mine.mkdir()
+    (mine / "my-llama.gguf").symlink_to(blob)
+    catalog = Catalog([mine], starter=None, imported=[recognise(root)])
+    (entry,) = catalog.entries()
+    assert [catalog.find(name) for name in ("llama3:8b", "my-llama", blob.name)] == [entry, entry, None]
+    # In an imported folder links that lead out of it are not followed.
+    for folders, n_problems in (((mine, root), 1), ((root, mine), 0)):
+        catalog = Catalog([], starter=None, imported=[recognise(folder) for folder in folders])
+        assert [entry.name for entry in catalog.entries()] == ["llama3:8b"]
+        assert len(catalog.folder_problems) == n_problems
+
+
 @pytest.mark.parametrize(
     "manifest",
     [

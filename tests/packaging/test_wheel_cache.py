@@ -5,10 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bootstrap import usable_folder
 from first_start.amx import NO_AMX, Amx
 from first_start.llama_build import SOURCES, plan_build, source_files
 from first_start.machine import BuildMachine, Compiler, Family
 from first_start.wheel_cache import WheelCache, build_key, cache_folder
+
+from tests.support.ordinary_user import ordinary_user
 
 GCC = Compiler("gcc", "g++", Family.GCC, 12, "gcc 12.2.0-14")
 PC = BuildMachine("Linux", "x86_64", "glibc 2.36", frozenset({"avx2", "fma"}), compiler=GCC)
@@ -119,3 +122,12 @@ def test_the_cache_lies_where_caches_lie():
     assert cache_folder({}, "darwin") == home / "Library/Caches/slipstream/wheels"
     assert cache_folder({"SLIPSTREAM_HOME": "/s"}, "linux") == Path("/s/cache/wheels")
     assert cache_folder({"SLIPSTREAM_CACHE": "/k", "SLIPSTREAM_HOME": "/s"}, "linux") == Path("/k/wheels")
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_builds_of_a_user_without_a_home_are_kept_in_the_project(platform, monkeypatch):
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as where the system does not know the user
+    folder = cache_folder({}, platform)
+    assert (folder.is_absolute(), "~" in folder.parts) == (True, False)
+    with ordinary_user() as project:
+        assert usable_folder(folder, project) == project / ".cache" / "wheels"

@@ -13,10 +13,11 @@ from typing import Any, BinaryIO
 from app.environment.paths import make_private
 from app.server.calls.generation import new_id
 from app.server.http.keys import caller_id, may_see
-from models.files.disk import write_whole
+from models.files.disk import read_json, write_whole
 
 # Ids become names of files: nothing else of a request may.
 _ID = re.compile(r"[a-z]+[-_][0-9a-f-]{1,80}")
+_ALWAYS = frozenset({"id", "status", "created_ns"})  # what each record has
 Record = dict[str, Any]
 
 
@@ -39,14 +40,10 @@ class RecordFolder:
         write_whole(self.folder / f"{record['id']}.json", json.dumps(record))
 
     def get(self, record_id: str) -> Record | None:
-        """Return the record of an id; None where there is none."""
-        if not _ID.fullmatch(record_id):
-            return None
-        try:
-            found: Record = json.loads((self.folder / f"{record_id}.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        return found
+        """Return the record of an id; None where there is none, or its file is damaged."""
+        found = read_json(self.folder / f"{record_id}.json") if _ID.fullmatch(record_id) else None
+        is_whole = isinstance(found, dict) and found.keys() >= _ALWAYS and found["id"] == record_id
+        return found if is_whole else None
 
     def all(self) -> list[Record]:
         """Return the records, the newest first."""

@@ -167,6 +167,20 @@ async def test_what_was_being_cancelled_when_the_server_ended_is_cancelled_with_
     assert machine.files.path(found["output_file_id"]).read_text().count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "damaged", ["{}", "[]", "null", "{", '{"id": "batch_2", "status": "validating"}', "[" * 100_000]
+)
+async def test_damaged_records_are_left_out(machine, damaged):
+    machine.files.may_write.set()
+    runner, record = machine.runner(), machine.batch()
+    runner.batches.put(record)
+    for name, folder in (("batch_1", runner.batches), ("batch_2", runner.batches), ("file-1", machine.files)):
+        (folder.folder / f"{name}.json").write_text(damaged)
+        assert (folder.get(name), folder.delete(name)) == (None, False)
+    runner.start()
+    check(machine, await until_over(runner, record["id"]))
+
+
 LOCK = """
 import sys
 from pathlib import Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -168,12 +169,13 @@ def test_what_the_disk_has_no_room_for_is_told_and_leaves_nothing_behind(tmp_pat
             client.files.create(file=("b.jsonl", bytes(300_000)), purpose="batch")
         assert (told.value.status_code, told.value.code) == (507, "disk_full")
         fields = {"input_file_id": kept.id, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
-        connection = HTTPConnection(httpx.URL(server.url).netloc.decode())
-        for method, path, status in (("POST", "/v1/batches", 507), ("GET", "/v1/files", 200)):
-            connection.request(method, path, json.dumps(fields), {"Content-Type": "application/json", **server.headers})
-            answer = connection.getresponse()
-            assert (answer.status, bool(answer.read())) == (status, True)
-            time.sleep(0.1)  # in which it may be closed, though nothing was said of that
+        headers = {"Content-Type": "application/json", **server.headers}
+        with closing(HTTPConnection(httpx.URL(server.url).netloc.decode())) as connection:
+            for method, path, status in (("POST", "/v1/batches", 507), ("GET", "/v1/files", 200)):
+                connection.request(method, path, json.dumps(fields), headers)
+                answer = connection.getresponse()
+                assert (answer.status, bool(answer.read())) == (status, True)
+                time.sleep(0.1)  # in which it may be closed, though nothing was said of that
         assert files_on(disk) == before
         assert (client.files.content(kept.id).text, client.batches.list().data) == (chat_line(1), [])
         (disk / "full").unlink()

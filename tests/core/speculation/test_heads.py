@@ -26,6 +26,7 @@ from core.values.errors import LoadFailed
 from core.values.messages import RequestEvent
 from core.values.request import SamplingParams
 from models.facts.model_facts import read_model
+from models.pairing import heads as rules
 from tests.support.engines import complete, load, open_engine, run, submit
 from tests.support.heads import (
     COUNTING,
@@ -333,6 +334,12 @@ def test_a_head_that_was_cut_off_or_is_none_is_refused(tmp_path: Path) -> None:
         head.write_bytes(content)
         refused(EngineOptions(str(EMBER), draft_path=str(head)), "head.gguf")
     refused(EngineOptions(str(EMBER), draft_path=str(tmp_path / "gone.gguf")), "There is no file .*gone.gguf")
+
+
+def test_a_head_that_goes_while_it_is_loaded_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = head_factory.eagle_head(tmp_path / "head.gguf")
+    monkeypatch.setattr(rules, "why_not_file", lambda *_: head.unlink())
+    refused(EngineOptions(str(EMBER), draft_path=str(head)), "head.gguf")
 
 
 def test_a_model_whose_own_head_is_damaged_is_refused(tmp_path: Path) -> None:
