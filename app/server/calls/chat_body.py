@@ -290,8 +290,9 @@ def text_of_arguments(arguments: str) -> str:
             found = json.loads(written)["input"]
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
-        if isinstance(found, str):
-            return found
+        if isinstance(found, str):  # half of a surrogate pair is no text; the other one is what was cut off
+            halves = "replace" if written is arguments else "ignore"
+            return found.encode("utf-16", "surrogatepass").decode("utf-16", halves)
     return "" if '{"input":"'.startswith("".join(arguments.split())) else arguments
 
 

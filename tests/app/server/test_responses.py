@@ -163,6 +163,23 @@ def test_what_a_search_is_told_can_be_said_in_json(written, told):
     assert (done["type"], done["item"]["arguments"]) == ("response.output_item.done", told)
 
 
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (r'{"input": "echo \ud83d', "echo "),
+        (r'{"input": "echo \ud83d\ude', "echo "),
+        (r'{"input": "echo \ud83d\ude00', "echo \N{GRINNING FACE}"),
+        (r'{"input": "echo \ud83d!"}', "echo \N{REPLACEMENT CHARACTER}!"),
+    ],
+)
+def test_half_of_a_surrogate_pair_in_a_call_with_free_text_is_no_part_of_it(written, told):
+    tools = [{"type": "custom", "name": "shell"}]
+    reply = ResponseReply(Asked(ResponseBody(input="Hi", tools=tools), None, None, ToolNames(tools)), None)
+    pieces = [CallBegun("call_1", "shell"), CallArguments(written), CallEnded()]
+    *_, done = reply.events(ChoiceUpdate(0, pieces=pieces))
+    assert (done["item"]["type"], done["item"]["input"]) == ("custom_tool_call", told)
+
+
 def test_what_a_search_at_openai_would_find_are_tools_already(responses):
     fields = {"model": MODEL, "tool_choice": "required", "max_output_tokens": 80, "store": False}
     call = {"type": "tool_search_call", "arguments": {}, "execution": "server", "call_id": None}
