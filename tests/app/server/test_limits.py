@@ -278,7 +278,7 @@ def test_more_parts_and_calls_than_anybody_has_are_refused_by_name(server, path,
     [
         ("/v1/completions", {"prompt": "a", "lora": [{"id": 0, "scale": 1.0}] * 1_025}, "lora"),
         ("/v1/completions", {"prompt": "a", "stop": ["a"] * 65}, "stop"),
-        ("/v1/completions", {"prompt": "a", "logit_bias": dict.fromkeys(map(str, range(100_001)), 1)}, "logit_bias"),
+        ("/v1/completions", {"prompt": "a", "logit_bias": dict.fromkeys(map(str, range(153_001)), 1)}, "logit_bias"),
         ("/v1/responses", {"input": "a", "stop": ["a"] * 65}, "stop"),
         ("/v1/messages", {"messages": ONE, "max_tokens": 1, "stop_sequences": ["a"] * 65}, "stop_sequences"),
         ("/v1/messages", {"messages": ONE, "max_tokens": 1, "system": [TEXT] * 20_001}, "system"),
@@ -293,6 +293,14 @@ def test_a_list_that_is_longer_than_any_need_is_refused_by_name(server, path, bo
         return
     assert error["param"] == field
     assert "or fewer entries, not" in error["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/completion"])
+def test_a_bias_can_be_given_to_each_token_of_a_large_vocabulary(server, path):
+    body = json.dumps({"prompt": "a", "logit_bias": dict.fromkeys(map(str, range(151_936)), -100)})
+    answer = server.http.post(path, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert "logit_bias names token" in answer.json()["error"]["message"], "it was read, and the model has fewer"
 
 
 def test_more_values_than_anybody_sends_are_refused_and_their_marks_in_a_text_are_none(server):
