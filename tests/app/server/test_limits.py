@@ -324,6 +324,7 @@ def test_more_values_than_anybody_sends_are_refused_and_their_marks_in_a_text_ar
         (b"[" + b"0.12345," * 250_000 + b"1]", True),
         (b"[" + b"0.12345," * 300_000 + b"1]", False),
         (b"[" + b"1E-300," * 150_000 + b"1]", False),
+        (b"[" + b"true,false," * 300_000 + b"1]", True),
         (b"[" + b"9" * 17_000_000 + b"]", False),
         (b"[" + b'"a",' * 900_000 + b"1]", True),
         (b"[" + b'"a",' * 1_000_000 + b"1]", False),
