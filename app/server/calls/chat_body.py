@@ -268,7 +268,11 @@ def text_function(tool: Mapping[str, Any]) -> dict[str, Any]:
     if form.get("type") == "grammar":
         inner = form.get("grammar")
         grammar = inner if isinstance(inner, dict) else form  # in a chat there is an object more
-        description += f"\nThe input follows this {grammar.get('syntax')} grammar:\n{grammar.get('definition')}"
+        syntax, definition = grammar.get("syntax"), grammar.get("definition")
+        if not (isinstance(syntax, str) and isinstance(definition, str)):
+            message = "tools: the format of a tool that is a grammar needs the texts syntax and definition."
+            raise BadRequest(message, param="tools")
+        description += f"\nThe input follows this {syntax} grammar:\n{definition}"
     properties = {"input": {"type": "string"}}
     parameters = {"type": "object", "properties": properties, "required": ["input"], "additionalProperties": False}
     return {"description": description, "parameters": parameters}

@@ -285,7 +285,8 @@ def test_a_stop_string_in_a_call_leaves_it_unfinished_and_shows_no_marker(server
         assert not choice.message.content
 
 
-SHELL = {"name": "shell", "description": "Runs a line.", "format": {"type": "grammar", "grammar": {"syntax": "lark"}}}
+SHELL_FORM = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /[^\\n]+/"}}
+SHELL = {"name": "shell", "description": "Runs a line.", "format": SHELL_FORM}
 
 
 @pytest.mark.parametrize("n_tokens", [300, 20])
