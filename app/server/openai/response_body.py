@@ -307,10 +307,14 @@ def _take(messages: list[Message], item: Item, where: str, tools: ToolNames) -> 
         if text := reasoning_of(item):
             turn = _turn(messages)
             turn["reasoning_content"] = turn.get("reasoning_content", "") + text
+    elif kind == "compaction_trigger":
+        raise BadRequest(
+            f"{where} is of the type {kind!r}: conversations are not summed up here. Leave it out.", param="input"
+        )
     elif str(kind).startswith("compaction"):
         raise BadRequest(
-            f"{where} is of the type {kind!r}: conversations are not summed up here, and sums of other servers cannot "
-            "be read. Leave it out, and send the turns that it stands for.",
+            f"{where} is of the type {kind!r}: conversations are not summed up here, and summaries of other servers "
+            "cannot be read. Leave it out, and send the turns that it stands for.",
             param="input",
         )
     else:

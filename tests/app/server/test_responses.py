@@ -366,6 +366,12 @@ def test_a_wish_that_is_not_met_is_refused_by_name(server, fields, param):
     assert "messages" not in error["message"], "it is the chat's name for the input"
 
 
+def test_a_wish_to_sum_a_conversation_up_is_told_to_be_left_out(server):
+    sent = {"input": [{"role": "user", "content": "x"}, {"type": "compaction_trigger"}]}
+    message = server.http.post("/v1/responses", json=sent).json()["error"]["message"]
+    assert message.endswith("'compaction_trigger': conversations are not summed up here. Leave it out.")
+
+
 def test_a_conversation_by_the_name_of_chats_is_refused_beside_the_input(server):
     body = {"model": MODEL, "input": "x", "messages": [{"role": "user", "content": "y"}], "max_output_tokens": 1}
     answer = server.http.post("/v1/responses", json=body)
