@@ -14,6 +14,7 @@ import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
+from app.server.application import create_application
 from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.schemas import CompletionBody
 from app.server.chat.chat_call import ChatCall
@@ -193,6 +194,15 @@ async def test_the_name_that_is_told_to_be_let_in_can_be(name):
     told = (await through(HostCheck, ServerSettings(), host=name)).json()["error"]["message"]
     advised = host_of(told.partition("--allow-host ")[2].partition(",")[0])
     assert advised in ("my-box.tailnet", "name")
+
+
+async def test_after_an_unforeseen_error_the_client_hears_that_the_connection_is_closed():
+    application = create_application(ServerSettings(), None)  # any use of the pool is an error that nobody foresaw
+    transport = httpx.ASGITransport(application, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8642") as client:
+        answer = await client.get("/v1/models")
+    assert (answer.status_code, answer.headers["connection"]) == (500, "close")
+    assert answer.json()["error"]["code"] == "internal_error"
 
 
 def origin_check(app, settings: ServerSettings, keys: ApiKeys) -> OriginCheck:
