@@ -349,6 +349,16 @@ def test_arguments_of_a_remotes_call_that_are_nested_too_deep_end_nothing(front,
     assert "Well." in answer.text
 
 
+def test_half_of_a_surrogate_pair_in_arguments_of_a_remotes_call_ends_nothing(front, scripted):
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": r'{"x": "b\ud83d"}'}}
+    whole = {"choices": [{"index": 0, "message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    scripted.reply = json_reply("200 OK", json.dumps(whole).encode())
+    body = {"model": "odd/m", "max_tokens": 20, "messages": [{"role": "user", "content": "Hi"}], "stream": False}
+    answer = front.http.post("/api/chat", json=body)
+    assert answer.status_code == 200, answer.text
+    assert '{"x":"b\N{REPLACEMENT CHARACTER}"}' in answer.text
+
+
 PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": " So."}]}, {"type": "text", "text": "Well"}]
 CHUNKS = [
     {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None, "reasoning": "Hm."}}]},

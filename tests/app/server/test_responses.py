@@ -154,7 +154,13 @@ def test_tools_that_the_clients_search_finds_are_tools(responses, stream):
 
 
 @pytest.mark.parametrize(
-    ("written", "told"), [('{"topic": "weather"}', {"topic": "weather"}), ('{"n": NaN}', '{"n": NaN}'), ("{", "{")]
+    ("written", "told"),
+    [
+        ('{"topic": "weather"}', {"topic": "weather"}),
+        ('{"n": NaN}', '{"n": NaN}'),
+        ("{", "{"),
+        (r'{"a": "\ud83d"}', {"a": "\ufffd"}),
+    ],
 )
 def test_what_a_search_is_told_can_be_said_in_json(written, told):
     reply = ResponseReply(Asked(ResponseBody(input="Hi", tools=[SEARCH]), None, None, ToolNames([SEARCH])), None)
