@@ -58,7 +58,7 @@ _FOLDERS = ("benchmarks", "app", "core", "ui", "models", "packaging")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers more than there are cores: tests wait for much of their time for what they have started."""
+    """Two workers more than there are cores: tests spend much of their time waiting for what they started."""
     return min((os.cpu_count() or 1) + 2, _MOST_WORKERS)
 
 

@@ -265,7 +265,7 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
             RequestValidationError: _on_invalid,
             ClientGone: _on_client_gone,
             ClientDisconnect: _on_client_gone,  # before all of its body was here
-            Exception: _on_error,
+            Exception: _on_unforeseen,
         },
         # FastAPI's pages load scripts from elsewhere: ours is docs_page.
         docs_url=None,
@@ -369,6 +369,10 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
 
 async def _on_error(http: HttpRequest, error: Exception) -> Response:
     return _response(http, from_exception(error))
+
+
+async def _on_unforeseen(http: HttpRequest, error: Exception) -> Response:
+    return _response(http, from_exception(error), {"connection": "close"})  # as uvicorn does then
 
 
 async def _on_http_exception(http: HttpRequest, error: Exception) -> Response:

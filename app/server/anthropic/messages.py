@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from fastapi import Request as HttpRequest
@@ -15,6 +14,7 @@ from app.server.chat.chat_call import ChatCall, ChatRun
 from app.server.chat.run import Reply, respond
 from app.server.http.errors import renamed
 from app.server.http.sse import encode_named, while_connected
+from app.server.replies.json_text import read_json
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece
 
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "stop": "end_turn"}
@@ -158,6 +158,6 @@ class MessageReply(Reply):
 def _object(text: str) -> Any:
     """Return the arguments of a call; {} where the reply was cut before they were whole."""
     try:
-        return json.loads(text or "{}")
+        return read_json(text or "{}")
     except ValueError:
         return {}

@@ -110,7 +110,7 @@ class CalledTool(LenientBody):
         custom = _custom_of(call)
         if custom is None:
             return call
-        if not isinstance(custom.get("input"), str):
+        if not (isinstance(custom.get("name"), str) and isinstance(custom.get("input"), str)):
             raise ValueError("a call of type custom needs the field custom with name and input")
         function = {"name": custom.get("name"), "arguments": arguments_of_text(custom["input"])}
         return call | {"type": "function", "function": function}
@@ -227,7 +227,10 @@ class ChatTool(LenientBody):
     @classmethod
     def _takes_text(cls, tool: Any) -> Any:
         custom = _custom_of(tool)
-        return tool if custom is None else tool | {"function": text_function(custom) | {"name": custom.get("name")}}
+        if custom is None:
+            return tool
+        _check_name(custom, "tool")
+        return tool | {"function": text_function(custom) | {"name": custom["name"]}}
 
     @property
     def template_value(self) -> dict[str, Any]:
@@ -255,9 +258,20 @@ class ChosenTool(LenientBody):
 
 
 def _custom_of(tool: Any) -> dict[str, Any] | None:
-    """Return what stands in the field ``custom`` of a tool that takes free text, of its call or its choice."""
-    custom = tool.get("custom") if isinstance(tool, dict) and tool.get("type") == "custom" else None
-    return custom if isinstance(custom, dict) else None
+    """Return what stands in the field ``custom`` of a tool that takes free text, of its call or its choice.
+
+    That is {} where the field is missing, and None for all others.
+    """
+    if not isinstance(tool, dict) or tool.get("type") != "custom":
+        return None
+    custom = tool.get("custom")
+    return custom if isinstance(custom, dict) else {}
+
+
+def _check_name(custom: Mapping[str, Any], what: str) -> None:
+    """Raise ValueError where there is no name: it would be called the one of a function, which was not sent."""
+    if not (isinstance(custom.get("name"), str) and custom["name"]):
+        raise ValueError(f"a {what} of the type custom needs the field custom with a name")
 
 
 def text_function(tool: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,7 +282,11 @@ def text_function(tool: Mapping[str, Any]) -> dict[str, Any]:
     if form.get("type") == "grammar":
         inner = form.get("grammar")
         grammar = inner if isinstance(inner, dict) else form  # in a chat there is an object more
-        description += f"\nThe input follows this {grammar.get('syntax')} grammar:\n{grammar.get('definition')}"
+        syntax, definition = grammar.get("syntax"), grammar.get("definition")
+        if not (isinstance(syntax, str) and isinstance(definition, str)):
+            message = "tools: the format of a tool that is a grammar needs the texts syntax and definition."
+            raise BadRequest(message, param="tools")
+        description += f"\nThe input follows this {syntax} grammar:\n{definition}"
     properties = {"input": {"type": "string"}}
     parameters = {"type": "object", "properties": properties, "required": ["input"], "additionalProperties": False}
     return {"description": description, "parameters": parameters}
@@ -290,8 +308,9 @@ def text_of_arguments(arguments: str) -> str:
             found = json.loads(written)["input"]
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
-        if isinstance(found, str):
-            return found
+        if isinstance(found, str):  # half of a surrogate pair is no text; the other one is what was cut off
+            halves = "replace" if written is arguments else "ignore"
+            return found.encode("utf-16", "surrogatepass").decode("utf-16", halves)
     return "" if '{"input":"'.startswith("".join(arguments.split())) else arguments
 
 
@@ -300,8 +319,11 @@ def _ours_for_groqs(form: Any) -> Any:
     return {"parsed": "deepseek", "raw": "none"}.get(form, form) if isinstance(form, str) else form
 
 
-def _ours_for_mistrals(choice: Any) -> Any:
-    """Return OpenAI's word for a choice of tools where ``choice`` is Mistral's."""
+def _plain_choice(choice: Any) -> Any:
+    """Return a choice of tools, in OpenAI's word where it is Mistral's; raises ValueError where it names nothing."""
+    custom = _custom_of(choice)
+    if custom is not None:
+        _check_name(custom, "choice")
     return "required" if choice == "any" else choice
 
 
@@ -314,9 +336,9 @@ class ChatCompletionBody(GenerationBody):
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
     tools: list[ChatTool] | None = Field(None, max_length=MAX_TOOLS)
-    tool_choice: Annotated[
-        Literal["auto", "none", "required"] | ChosenTool | None, BeforeValidator(_ours_for_mistrals)
-    ] = None
+    tool_choice: Annotated[Literal["auto", "none", "required"] | ChosenTool | None, BeforeValidator(_plain_choice)] = (
+        None
+    )
     parallel_tool_calls: bool | None = None
     modalities: list[Literal["text"]] | None = None
     timings_per_token: Annotated[bool | None, HINT] = None

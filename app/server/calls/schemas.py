@@ -57,7 +57,10 @@ Text = Annotated[str, AfterValidator(checked_text)]
 PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
 _MOST_SAMPLERS, _MOST_ADAPTERS = 64, 1_024
-_MOST_BIASES = 100_000  # most of a large vocabulary; each is a key to be read
+# All of Qwen's vocabulary, of 151,936 tokens, so that all but a few can be forbidden. More keys, as for Gemma's
+# 262,144, would be more values than a body may have: to read and check them takes half a second, in which no stream
+# goes on.
+_MOST_BIASES = 153_000
 # The samplers in the order in which they run, by llama-server's names and letters, with the settings that switch each
 # off.
 _SAMPLERS: dict[str, tuple[str, dict[str, float]]] = {
@@ -409,8 +412,8 @@ class GenerationBody(WholeNumbers):
             values |= {name: value for off in left_out for name, value in off.items()}
         if self.dry_sequence_breakers is not None:
             values["dry_sequence_breakers"] = tuple(self.dry_sequence_breakers)
-        if self.token_biases:
-            values["logit_bias"] = self.token_biases
+        if biases := self.token_biases:
+            values["logit_bias"] = biases
         if top_logprobs is not None:
             values |= {"logprobs": True, "top_logprobs": top_logprobs}
         for i in range(self.n_choices):

@@ -287,9 +287,10 @@ def _spare_share(run: Run | None, error: ApiError) -> float:
     That is half of what is too much, since tokens are not spread evenly. What the error says of a long prompt's tokens
     may be far too few.
     """
-    if error.sizes is None:
+    sizes = error.sizes or error.guessed_sizes
+    if sizes is None:
         return _UNTOLD_SHARE
-    n_prompt, n_ctx = error.sizes
+    n_prompt, n_ctx = sizes
     n_chars = len(run.requests[0].prompt) if isinstance(run, EngineRun) else 0
     return max(1.0 - n_ctx / max(n_prompt, n_chars // MOST_CHARS_OF_A_TOKEN), 0.0) / 2
 

@@ -131,6 +131,7 @@ class ApiError(Exception):
         self.answer, self.message, self.retry_after = answer, message, retry_after
         self.param = param[:_LONGEST_NAME] if param is not None else None
         self.sizes: tuple[int, int] | None = None  # tokens of a prompt that is too long, and of the context
+        self.guessed_sizes: tuple[int, int] | None = None  # the same by a remote's words, which clients are not told
         self.details: dict[str, Any] | None = None  # by which Anthropic's clients know what to do
 
     def body(self) -> dict[str, Any]:

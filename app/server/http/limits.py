@@ -33,11 +33,13 @@ from models.formatting.program import PROGRAM, advice, command
 # Six photographs of 4 MB, as base64.
 MAX_BODY = 32 * 1024 * 1024
 # JSON is read on the event loop, and while it is, no stream goes on. What counts as one value takes at most 50 ns, so
-# that no body takes more than a tenth of a second: fractions take six times as long as whole numbers, those with
-# exponents twenty times. Nobody sends many of these; a million whole numbers are the tokens of many texts. Beside the
-# marks, a text counts as one, and as many bytes outside of texts as _BYTES_PER_VALUE: digits, and spaces.
+# that the usual body takes no more than a tenth of a second: fractions take six times as long as whole numbers, those
+# with exponents twenty times. One that was made for it may take most of a second, by fractions of hundreds of digits
+# halfway between two that Python tells apart. Nobody sends many of these; a million whole numbers are the tokens of
+# many texts. Beside the marks, a text counts as one, and as many bytes outside of texts as _BYTES_PER_VALUE: digits,
+# and spaces. The "e" of a word is no exponent.
 MAX_VALUES = 2_000_000
-_WEIGHTS = {b",": 1, b"[": 5, b"{": 3, b":": 10, b".": 5, b"e": 12, b"E": 12}
+_WEIGHTS = {b",": 1, b"[": 5, b"{": 3, b":": 10, b".": 5, b"e": 12, b"E": 12, b"true": -12, b"false": -12}
 _BYTES_PER_VALUE = 8
 _COUNTED_AT_ONCE = 256 * 1024
 # A refused body is read up to this many bytes, so that the client sees the answer and not a reset connection.
@@ -328,7 +330,7 @@ class BodyLimit:
             elif values is not None and await values.are_too_many_with(message.get("body", b"")):
                 problem = (
                     f"The body may have {MAX_VALUES:,} values, where a text counts as two, a list or a fraction as "
-                    "six, and a key as twelve: send fewer at once."
+                    "six, a key as twelve, and an exponent as twelve more: send fewer at once."
                 )
             if problem is not None:
                 if message.get("more_body"):

@@ -29,6 +29,7 @@ from app.server.ollama.bodies import GenerateBody, OllamaChatBody, RunBody, Writ
 from app.server.openai.timings import token_logprob
 from app.server.remotes.chat import AtRemote, chat_at, where_it_runs
 from app.server.remotes.exchange import model_at_remote
+from app.server.replies.json_text import read_json
 from app.server.replies.pieces import CallBegun, CallEnded, ContentText, ReasoningText
 from app.server.templates.chat_template import TemplateRenderer, Turn
 from core.values.errors import SlipstreamError
@@ -203,7 +204,7 @@ class OllamaReply(Reply):
             if isinstance(piece, CallEnded):
                 call = self._choice.calls[self._n_begun - 1]
                 with contextlib.suppress(ValueError, RecursionError):
-                    arguments = json.loads(call.arguments or "{}")
+                    arguments = read_json(call.arguments or "{}")
                     function = {"index": len(self._calls), "name": call.name, "arguments": arguments}
                     self._calls.append({"id": call.id, "function": function})
 

@@ -24,6 +24,7 @@ from app.server.calls.chat_body import (
 from app.server.calls.schemas import Text, TokenLimit
 from app.server.http.body import HINT, WholeNumbers, valid
 from app.server.http.errors import refuse
+from app.server.replies.json_text import read_json
 from core.values.errors import BadRequest
 
 Item = dict[str, Any]
@@ -257,7 +258,7 @@ def _objects(found: Any, param: str, what: str) -> list[Item]:
 def object_of_arguments(arguments: str) -> Any:
     """Return a call's arguments as the object that they are; as text where a reply could not say them as JSON."""
     try:
-        found = json.loads(arguments)
+        found = read_json(arguments)
         json.dumps(found, allow_nan=False)
     except (ValueError, RecursionError):
         return arguments
@@ -307,10 +308,14 @@ def _take(messages: list[Message], item: Item, where: str, tools: ToolNames) -> 
         if text := reasoning_of(item):
             turn = _turn(messages)
             turn["reasoning_content"] = turn.get("reasoning_content", "") + text
+    elif kind == "compaction_trigger":
+        raise BadRequest(
+            f"{where} is of the type {kind!r}: conversations are not summed up here. Leave it out.", param="input"
+        )
     elif str(kind).startswith("compaction"):
         raise BadRequest(
-            f"{where} is of the type {kind!r}: conversations are not summed up here, and sums of other servers cannot "
-            "be read. Leave it out, and send the turns that it stands for.",
+            f"{where} is of the type {kind!r}: conversations are not summed up here, and summaries of other servers "
+            "cannot be read. Leave it out, and send the turns that it stands for.",
             param="input",
         )
     else:

@@ -36,8 +36,12 @@ _LATEST = ":latest"
 _TOO_LONG = "context_length_exceeded"
 # How servers say it: by OpenAI's code, by llama-server's type, and in the sentences of vLLM, SGLang and LM Studio.
 _TOO_LONG_WORDS = (_TOO_LONG, "exceed_context_size_error", "context length", "context window")
-# In these sentences: "maximum context length is 4096 tokens", "(4096 tokens)"; and what the prompt or the request has.
-_CONTEXT, _TOKENS = re.compile(r"context[^.\d]*(\d{1,9})"), re.compile(r"(\d{1,9})(?: \w+)? tokens")
+# In these sentences: "maximum context length is 4096 tokens", "(4,096 tokens)"; and what the prompt or the request has.
+# A number with a letter, as 128k, is none of tokens.
+_NUMBER = r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d{1,9})(?![.,]?\w)"
+_CONTEXT, _TOKENS = re.compile(rf"context[^.\d]*{_NUMBER}"), re.compile(rf"{_NUMBER}(?: \w+)? tokens")
+# Where a sentence also counts the answer that is asked for, nobody knows what is too long.
+_OF_AN_ANSWER = ("completion", "requested")
 BAD_GATEWAY = ErrorAnswer(502, SERVER, "remote_unavailable", may_retry=True)
 
 
@@ -211,6 +215,7 @@ class RemoteError(ApiError):
             )
         super().__init__(answer, message)
         self.sizes = _sizes(body) if is_too_long else None
+        self.guessed_sizes = _guessed_sizes(body) if is_too_long else None
         self._own = b"" if is_locked else body  # the client has another key than we
         self._headers = {name.decode(): value.decode("latin-1") for name, value in kept_headers(response.headers)}
         self._headers.pop("content-type", None)
@@ -233,11 +238,27 @@ class RemoteError(ApiError):
 
 
 def _sizes(body: bytes) -> tuple[int, int] | None:
-    """Return the tokens of a prompt that is too long and of the context, where a remote says both."""
+    """Return the tokens of a prompt that is too long and of the context, where a remote says both as llama-server."""
+    try:
+        error = json.loads(body)["error"]
+        n_prompt, n_ctx = error["n_prompt_tokens"], error["n_ctx"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return (n_prompt, n_ctx) if type(n_prompt) is type(n_ctx) is int and n_prompt > n_ctx > 0 else None
+
+
+def _guessed_sizes(body: bytes) -> tuple[int, int] | None:
+    """Return the same from a remote's words, where these speak of the prompt alone."""
     text = error_text(body)
     found = _CONTEXT.search(text)
-    n_ctx, n_prompt = int(found[1]) if found is not None else 0, max(map(int, _TOKENS.findall(text)), default=0)
+    if found is None or any(word in text for word in _OF_AN_ANSWER):
+        return None
+    n_ctx, n_prompt = _tokens(found[1]), max(map(_tokens, _TOKENS.findall(text)), default=0)
     return (n_prompt, n_ctx) if n_prompt > n_ctx > 0 else None
+
+
+def _tokens(number: str) -> int:
+    return int(number.replace(",", ""))
 
 
 async def _beginning(response: httpx.Response) -> bytes:

@@ -106,6 +106,12 @@ def _escaped(source: TextSource) -> Reading[str | None]:
         return said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def read_json(text: str) -> Any:
+    """Return what JSON says, U+FFFD for half of a surrogate pair, which is no text. Raises ValueError."""
+    said = json.dumps(json.loads(text), ensure_ascii=False)
+    return json.loads(said.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
 def quoted(text: str) -> str:
     """Return text as it stands inside a JSON string."""
     return json.dumps(text, ensure_ascii=False)[1:-1]

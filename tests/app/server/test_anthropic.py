@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from app.server.anthropic.message_body import MessageBody
+from app.server.anthropic.messages import MessageReply
+from app.server.calls.generation import ChoiceUpdate
+from app.server.chat.run import Choice
+from app.server.replies.pieces import CallArguments, CallBegun, CallEnded
 from tests.app.server.conftest import CITY, GET_WEATHER, MODEL
 
 TOOL = GET_WEATHER | {"input_schema": CITY}
@@ -273,3 +278,9 @@ def test_thoughts_between_tools_are_over_their_results():
     result = [{"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]
     found = [(wants("Hi", kind), wants(result, kind)) for kind in ("between_tools", "enabled", "disabled", "adaptive")]
     assert found == [(False, True), (True, True), (False, False), (None, None)]
+
+
+def test_half_of_a_surrogate_pair_in_the_input_of_a_tool_is_replaced():
+    reply = MessageReply(SimpleNamespace(name="m", choices=[Choice()]))
+    reply.events(ChoiceUpdate(0, pieces=[CallBegun("a", "f"), CallArguments(r'{"x": "\ud83d"}'), CallEnded()]))
+    assert reply.message()["content"][0]["input"] == {"x": "\N{REPLACEMENT CHARACTER}"}

@@ -276,9 +276,10 @@ def test_a_head_that_begins_behind_a_request_is_given_up_once_its_time_is_over(m
         protocol, wire = HttpProtocol(config, ServerState(), {}), Timed()
         protocol.connection_made(wire)
         protocol.data_received(HEAD + b"\r\n" + HEAD)
-        while not wire.is_closed:
-            await asyncio.sleep(0.05)
-            protocol.data_received(b"X")  # and so on, without an end
+        async with asyncio.timeout(10):
+            while not wire.is_closed:
+                await asyncio.sleep(0.05)
+                protocol.data_received(b"X")  # and so on, without an end
 
     asyncio.run(run())
     (answered, answer), *_, (refused, refusal) = said

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
+from app.server.application import create_application
 from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.schemas import CompletionBody
 from app.server.chat.chat_call import ChatCall
@@ -195,6 +196,15 @@ async def test_the_name_that_is_told_to_be_let_in_can_be(name):
     assert advised in ("my-box.tailnet", "name")
 
 
+async def test_after_an_unforeseen_error_the_client_hears_that_the_connection_is_closed():
+    application = create_application(ServerSettings(), None)  # any use of the pool is an error that nobody foresaw
+    transport = httpx.ASGITransport(application, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8642") as client:
+        answer = await client.get("/v1/models")
+    assert (answer.status_code, answer.headers["connection"]) == (500, "close")
+    assert answer.json()["error"]["code"] == "internal_error"
+
+
 def origin_check(app, settings: ServerSettings, keys: ApiKeys) -> OriginCheck:
     return OriginCheck(app, AllowedOrigins(origins_of(settings.cors)), keys)
 
@@ -278,7 +288,7 @@ def test_more_parts_and_calls_than_anybody_has_are_refused_by_name(server, path,
     [
         ("/v1/completions", {"prompt": "a", "lora": [{"id": 0, "scale": 1.0}] * 1_025}, "lora"),
         ("/v1/completions", {"prompt": "a", "stop": ["a"] * 65}, "stop"),
-        ("/v1/completions", {"prompt": "a", "logit_bias": dict.fromkeys(map(str, range(100_001)), 1)}, "logit_bias"),
+        ("/v1/completions", {"prompt": "a", "logit_bias": dict.fromkeys(map(str, range(153_001)), 1)}, "logit_bias"),
         ("/v1/responses", {"input": "a", "stop": ["a"] * 65}, "stop"),
         ("/v1/messages", {"messages": ONE, "max_tokens": 1, "stop_sequences": ["a"] * 65}, "stop_sequences"),
         ("/v1/messages", {"messages": ONE, "max_tokens": 1, "system": [TEXT] * 20_001}, "system"),
@@ -293,6 +303,14 @@ def test_a_list_that_is_longer_than_any_need_is_refused_by_name(server, path, bo
         return
     assert error["param"] == field
     assert "or fewer entries, not" in error["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/completion"])
+def test_a_bias_can_be_given_to_each_token_of_a_large_vocabulary(server, path):
+    body = json.dumps({"prompt": "a", "logit_bias": dict.fromkeys(map(str, range(151_936)), -100)})
+    answer = server.http.post(path, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert "logit_bias names token" in answer.json()["error"]["message"], "it was read, and the model has fewer"
 
 
 def test_more_values_than_anybody_sends_are_refused_and_their_marks_in_a_text_are_none(server):
@@ -316,6 +334,7 @@ def test_more_values_than_anybody_sends_are_refused_and_their_marks_in_a_text_ar
         (b"[" + b"0.12345," * 250_000 + b"1]", True),
         (b"[" + b"0.12345," * 300_000 + b"1]", False),
         (b"[" + b"1E-300," * 150_000 + b"1]", False),
+        (b"[" + b"true,false," * 300_000 + b"1]", True),
         (b"[" + b"9" * 17_000_000 + b"]", False),
         (b"[" + b'"a",' * 900_000 + b"1]", True),
         (b"[" + b'"a",' * 1_000_000 + b"1]", False),

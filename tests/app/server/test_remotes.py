@@ -349,6 +349,16 @@ def test_arguments_of_a_remotes_call_that_are_nested_too_deep_end_nothing(front,
     assert "Well." in answer.text
 
 
+def test_half_of_a_surrogate_pair_in_arguments_of_a_remotes_call_ends_nothing(front, scripted):
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": r'{"x": "b\ud83d"}'}}
+    whole = {"choices": [{"index": 0, "message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    scripted.reply = json_reply("200 OK", json.dumps(whole).encode())
+    body = {"model": "odd/m", "max_tokens": 20, "messages": [{"role": "user", "content": "Hi"}], "stream": False}
+    answer = front.http.post("/api/chat", json=body)
+    assert answer.status_code == 200, answer.text
+    assert '{"x":"b\N{REPLACEMENT CHARACTER}"}' in answer.text
+
+
 PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": " So."}]}, {"type": "text", "text": "Well"}]
 CHUNKS = [
     {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None, "reasoning": "Hm."}}]},
@@ -490,6 +500,12 @@ def test_a_model_of_this_machine_steps_in_for_ollamas_clients(front, scripted, p
         ("The first 40 tokens when the context overflows. But the context length is 20 tokens.", 25),
         ("maximum context length is 20 tokens. You asked for 5 output tokens and have at least 36 input tokens.", 30),
         ("A context length of 99999999999999999999 tokens.", 40),
+        ("A context length of 2,000 tokens. However, your messages resulted in 4,000 tokens.", 25),
+        ("A context window of 20k tokens is exceeded: there are 10000 tokens.", 40),
+        (
+            "maximum context length is 20 tokens. You requested 40000 tokens (10 in the messages, 39990 to complete).",
+            40,
+        ),
     ],
 )
 def test_a_conversation_that_is_too_long_for_a_remote_loses_its_oldest_turns(front, scripted, says, n_tries):
@@ -504,6 +520,29 @@ def test_a_conversation_that_is_too_long_for_a_remote_loses_its_oldest_turns(fro
     assert all(len(after) > 0.7 * len(before) for before, after in pairwise(sent[:4]))
     assert [one["role"] for one in sent[-1]] == ["system", "user"]
     assert len(sent) <= n_tries
+
+
+def test_the_sizes_of_a_prompt_that_is_too_long_are_told_where_a_remote_says_them_in_fields(front, scripted):
+    says = (
+        "This model's maximum context length is 32768 tokens. However, you requested 33000 tokens (1000 in the "
+        "messages, 32000 in the completion). Please reduce the length of the messages or completion."
+    )
+    body = {"model": "odd/m", "messages": MESSAGES, "max_tokens": 32_000}
+    told = []
+    for error in (
+        {"message": says},
+        {"message": "The context length is 512 tokens, and there are 1234 tokens."},
+        {"message": "Too long.", "type": "exceed_context_size_error", "n_prompt_tokens": 1_234, "n_ctx": 512},
+        {"message": "Too long.", "type": "exceed_context_size_error", "n_prompt_tokens": "1234", "n_ctx": None},
+    ):
+        scripted.reply = json_reply("400 Bad", json.dumps({"error": error}).encode())
+        answer = front.http.post("/v1/messages", json=body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded"), answer.text
+        told.append(answer.json()["error"]["message"])
+    assert says in told[0], "the prompt is short, the answer is long"
+    assert "are 1234 tokens" in told[1]
+    assert told[2] == "prompt is too long: 1234 tokens > 512 maximum"
+    assert told[3] == "The remote odd answers 400: Too long."
 
 
 def test_a_long_conversation_keeps_what_has_room_at_a_remote(front, server):

@@ -154,13 +154,36 @@ def test_tools_that_the_clients_search_finds_are_tools(responses, stream):
 
 
 @pytest.mark.parametrize(
-    ("written", "told"), [('{"topic": "weather"}', {"topic": "weather"}), ('{"n": NaN}', '{"n": NaN}'), ("{", "{")]
+    ("written", "told"),
+    [
+        ('{"topic": "weather"}', {"topic": "weather"}),
+        ('{"n": NaN}', '{"n": NaN}'),
+        ("{", "{"),
+        (r'{"a": "\ud83d"}', {"a": "\ufffd"}),
+    ],
 )
 def test_what_a_search_is_told_can_be_said_in_json(written, told):
     reply = ResponseReply(Asked(ResponseBody(input="Hi", tools=[SEARCH]), None, None, ToolNames([SEARCH])), None)
     pieces = [CallBegun("call_1", "tool_search"), CallArguments(written), CallEnded()]
     *_, done = reply.events(ChoiceUpdate(0, pieces=pieces))
     assert (done["type"], done["item"]["arguments"]) == ("response.output_item.done", told)
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (r'{"input": "echo \ud83d', "echo "),
+        (r'{"input": "echo \ud83d\ude', "echo "),
+        (r'{"input": "echo \ud83d\ude00', "echo \N{GRINNING FACE}"),
+        (r'{"input": "echo \ud83d!"}', "echo \N{REPLACEMENT CHARACTER}!"),
+    ],
+)
+def test_half_of_a_surrogate_pair_in_a_call_with_free_text_is_no_part_of_it(written, told):
+    tools = [{"type": "custom", "name": "shell"}]
+    reply = ResponseReply(Asked(ResponseBody(input="Hi", tools=tools), None, None, ToolNames(tools)), None)
+    pieces = [CallBegun("call_1", "shell"), CallArguments(written), CallEnded()]
+    *_, done = reply.events(ChoiceUpdate(0, pieces=pieces))
+    assert (done["item"]["type"], done["item"]["input"]) == ("custom_tool_call", told)
 
 
 def test_what_a_search_at_openai_would_find_are_tools_already(responses):
@@ -347,6 +370,12 @@ def test_a_wish_that_is_not_met_is_refused_by_name(server, fields, param):
     assert error["message"].endswith(".")
     assert "None" not in error["message"], "JSON has null"
     assert "messages" not in error["message"], "it is the chat's name for the input"
+
+
+def test_a_wish_to_sum_a_conversation_up_is_told_to_be_left_out(server):
+    sent = {"input": [{"role": "user", "content": "x"}, {"type": "compaction_trigger"}]}
+    message = server.http.post("/v1/responses", json=sent).json()["error"]["message"]
+    assert message.endswith("'compaction_trigger': conversations are not summed up here. Leave it out.")
 
 
 def test_a_conversation_by_the_name_of_chats_is_refused_beside_the_input(server):

@@ -79,7 +79,7 @@ def test_large_buffers_ask_for_huge_pages() -> None:
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize(("n_rows", "n_threads"), [(1, 1), (1, 3), (5, 3)])
+@pytest.mark.parametrize(("n_rows", "n_threads"), [(2, 3), (1, 3), (5, 3)])
 @pytest.mark.parametrize(
     ("n_cells", "visible"),
     [
