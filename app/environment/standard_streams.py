@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 import unicodedata
+from typing import TextIO
 
 # Errors of a full or broken disk, not mistakes of ours.
 _NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)})
@@ -28,17 +29,27 @@ def open_missing_streams() -> None:
             setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for good
 
 
+# What has another form in ASCII than Unicode knows.
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("≈∼", "~"),
-        **dict.fromkeys("–—−·•", "-"),
+        **dict.fromkeys("–—−·•\N{HYPHEN}", "-"),
         **dict.fromkeys("“”„‘’‚«»", "'"),
         **dict.fromkeys("\N{WORD JOINER}\N{SOFT HYPHEN}\N{ZERO WIDTH SPACE}", ""),
+        "\N{FRACTION SLASH}": "/",
         "×": "x",
         "→": "->",
+        "≠": "!=",
         "ß": "ss",
     }
 )
+# Put before what is above the line and before fractions: else "10⁵" would be 105, and "1½" 11/2.
+_APART = {"<super>": "^", "<fraction>": " "}
+
+
+def is_utf8(stream: TextIO) -> bool:
+    """Return whether a stream has each letter."""
+    return codecs.lookup(stream.encoding or "ascii").name == "utf-8"
 
 
 def write_all_texts() -> None:
@@ -46,16 +57,30 @@ def write_all_texts() -> None:
     codecs.register_error("readable", _readable)
     for stream in (sys.stdout, sys.stderr):
         # In UTF-8 that is only what Python has for bytes in names of files, and whoever reads JSON knows it so.
-        errors = "backslashreplace" if (stream.encoding or "").lower() == "utf-8" else "readable"
+        errors = "backslashreplace" if is_utf8(stream) else "readable"
         stream.reconfigure(errors=errors)  # type: ignore[union-attr]  # neither is replaced here
 
 
 def _readable(error: UnicodeError) -> tuple[str, int]:
     """Write what an encoding lacks in letters that each has: "≈ 4×" as "~ 4x", "ü" as "u", others as "?"."""
     assert isinstance(error, UnicodeEncodeError)
-    letters = unicodedata.normalize("NFKD", error.object[error.start : error.end].translate(_PLAIN))
-    letters = letters.replace('"', "'").replace("\\", "/")  # in JSON these would end a text, or change it
-    return "".join(one if one.isascii() else "?" for one in letters if not unicodedata.combining(one)), error.end
+    text = error.object
+    return "".join(_in_ascii(text[at], text[at - 1 : at]) for at in range(error.start, error.end)), error.end
+
+
+def _in_ascii(letter: str, before: str) -> str:
+    parts = unicodedata.normalize("NFKD", letter.translate(_PLAIN)).translate(_PLAIN)
+    # An accent may go; a stroke through a sign (the class 1) may not: "≮" is no "<".
+    base = [part for part in parts if unicodedata.combining(part) <= 1]
+    if base and not any(map(str.isascii, base)):
+        return "?"
+    kind = _kind(letter)
+    apart = _APART.get(kind, "") if before.isalnum() and _kind(before) != kind else ""
+    return apart + "".join(part if part.isascii() else "?" for part in base)
+
+
+def _kind(letter: str) -> str:
+    return unicodedata.decomposition(letter).partition(" ")[0]
 
 
 def why_not_written(error: OSError) -> str | None:

@@ -7,10 +7,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from app.cli.terminal.text import say_json
 from app.environment.exit_codes import ExitCode
 from app.environment.standard_streams import write_all_texts
 
@@ -35,18 +37,39 @@ def test_a_closed_stream_is_no_reason_to_fail(redirection: str) -> None:
     assert ("ember" in done.stdout) is (">&- " not in f"{redirection} ".replace("2>&- ", ""))
 
 
-def test_an_encoding_that_lacks_letters_gets_others_that_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = '≈\N{NO-BREAK SPACE}4.3 tok/s · “Füchse” 1.2× … 世界 " \udcff'
-    written = {}
-    for encoding in ("ascii", "cp1252", "utf-8"):
-        for name in ("stdout", "stderr"):
-            monkeypatch.setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding))
-        write_all_texts()
-        print(json.dumps(text, ensure_ascii=False), flush=True)
-        written[encoding] = sys.stdout.buffer.getvalue().decode(encoding)
-    assert json.loads(written["ascii"]) == "~ 4.3 tok/s - 'Fuchse' 1.2x ... ?? \" ?"
-    assert json.loads(written["cp1252"]) == '~\N{NO-BREAK SPACE}4.3 tok/s · “Füchse” 1.2× … ?? " ?'
-    assert written["utf-8"] == json.dumps(text, ensure_ascii=False).replace("\udcff", "\\udcff") + "\n"
+def written(monkeypatch: pytest.MonkeyPatch, encoding: str, write: Callable[[str], object], text: str) -> str:
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding, newline="\n"))
+    write_all_texts()
+    write(text)
+    sys.stdout.flush()
+    return sys.stdout.buffer.getvalue().decode(encoding).rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "shown"),
+    [
+        ("ascii", "≈\N{NO-BREAK SPACE}4.3 tok/s · “Füchse” 1.2× … \udcff", "~ 4.3 tok/s - 'Fuchse' 1.2x ... ?"),
+        ("cp1252", "≈\N{NO-BREAK SPACE}4.3 tok/s · “Füchse” …", "~\N{NO-BREAK SPACE}4.3 tok/s · “Füchse” …"),
+        ("utf8", "≈ Füchse 世界 \udcff", "≈ Füchse 世界 \\udcff"),
+        ("ascii", "世界 한국어", "?? ???"),
+        ("ascii", "GPT\N{NON-BREAKING HYPHEN}4\N{HYPHEN}o", "GPT-4-o"),
+        ("ascii", "½ or 1½ of 10⁵, 10⁻¹², H₂O", "1/2 or 1 1/2 of 10^5, 10^-12, H2O"),
+        ("ascii", "a ≠ b ≮ c", "a != b <? c"),
+    ],
+)
+def test_an_encoding_that_lacks_letters_gets_others_that_can_be_read(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, text: str, shown: str
+) -> None:
+    assert written(monkeypatch, encoding, print, text) == shown
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8", "utf8"])
+def test_json_keeps_each_letter_in_every_encoding(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    text = 'Füchse／“世界”＂＼ \N{GRINNING FACE} " \udcff.gguf'
+    found = written(monkeypatch, encoding, say_json, text)
+    assert json.loads(found) == text
+    assert ("世界" in found) is encoding.startswith("utf")
 
 
 def test_without_standard_input_there_is_no_prompt() -> None:

@@ -257,6 +257,30 @@ class TestWindow:
         assert bar.grab().toImage().pixelColor(2, bar.height() // 2).name() == DARK.panel
         assert bar.height() == low * 1.5
 
+    @pytest.mark.parametrize("width", [1180, 640])
+    def test_text_of_another_size_is_measured_anew(self, qtbot, window: MainWindow, width: int) -> None:
+        window.resize(width, 780)
+        window.show_page("settings")
+        window.settings.complete()
+        bar = window.speed_bar
+
+        def looks(one: SpeedBar) -> list[object]:
+            parts = (one.when, *one.gauges, one.minute)
+            places = [(part.geometry(), part.grab().toImage()) if part.isVisible() else None for part in parts]
+            return [one.height(), one.when.size(), [gauge.sizeHint() for gauge in one.gauges], places]
+
+        for percent, theme in (("150", "dark"), ("80", "light"), ("100", "dark")):
+            for field, value in ((window.settings.looks.text, percent), (window.settings.looks.theme, theme)):
+                field.setCurrentIndex(field.findData(value))
+                field.activated.emit(field.currentIndex())
+            made = SpeedBar()
+            qtbot.addWidget(made)
+            made.resize(bar.size())
+            made.show()
+            made.dress()
+            qtbot.waitUntil(lambda made=made: looks(bar)[-1] == looks(made)[-1])  # laid out
+            assert looks(bar) == looks(made)
+
     def test_what_limits_the_speed_leads_to_the_page_about_it(self, qtbot, window: MainWindow) -> None:
         window.show_page("library")
         qtbot.keyClick(window.speed_bar.limit, Qt.Key.Key_Return)

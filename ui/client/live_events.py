@@ -53,7 +53,8 @@ class LiveEvents(QObject):
         self._call.done.connect(lambda value: self._on_end())
 
     def _on_part(self, found: Any) -> None:
-        if isinstance(found, dict):
+        # A server that is being left still tells of itself: that must not bring it back.
+        if isinstance(found, dict) and self._api.is_connected:
             self._watch.take(fitting(ServerState, found) or ServerState())
             self.came.emit(found)
 

@@ -32,7 +32,8 @@ class Gauge(QWidget):
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._widest, self._is_idle = widest, True
-        self._fonts: dict[bool, tuple[QFont, QFontMetrics]] = {}  # strong or not, until text looks different
+        # By size, and strong or not. A gauge that is hidden is measured too, and nobody tells it of another size.
+        self._fonts: dict[tuple[int, bool], tuple[QFont, QFontMetrics]] = {}
         self.has_ring = False  # the keyboard came here by its own keys
         self.face = GaugeFace(NOTHING, widest.unit, lead=widest.lead)
 
@@ -141,12 +142,12 @@ class Gauge(QWidget):
         self._fonts.clear()
 
     def _font(self, is_strong: bool) -> tuple[QFont, QFontMetrics]:
-        if is_strong in self._fonts:
-            return self._fonts[is_strong]
-        font = QFont(self.font())
-        font.setPixelSize(scaled(Type.LABEL if is_strong else Type.CAPTION))
-        font.setWeight(QFont.Weight.DemiBold if is_strong else QFont.Weight.Normal)
-        # Digits of one width, so that figures do not dance.
-        font.setFeature(QFont.Tag("tnum"), 1)
-        self._fonts[is_strong] = font, QFontMetrics(font)
-        return self._fonts[is_strong]
+        pixels = scaled(Type.LABEL if is_strong else Type.CAPTION)
+        if (pixels, is_strong) not in self._fonts:
+            font = QFont(self.font())
+            font.setPixelSize(pixels)
+            font.setWeight(QFont.Weight.DemiBold if is_strong else QFont.Weight.Normal)
+            # Digits of one width, so that figures do not dance.
+            font.setFeature(QFont.Tag("tnum"), 1)
+            self._fonts[pixels, is_strong] = font, QFontMetrics(font)
+        return self._fonts[pixels, is_strong]

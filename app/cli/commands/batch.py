@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from contextlib import closing
@@ -14,6 +13,7 @@ import typer
 
 from app.cli.chat.chat_server import ServerChoice
 from app.cli.terminal.option_group import with_groups
+from app.cli.terminal.text import say_json
 from app.environment.exit_codes import ExitCode
 from core.values.errors import BadRequest, SlipstreamError
 
@@ -100,7 +100,7 @@ class _Ending:
     def show(self, work: BatchWork, output: Path, *, as_json: bool, quiet: bool) -> None:
         tally = work.history.tally
         if as_json:
-            print(json.dumps(self._facts(work, output), ensure_ascii=False), flush=True)
+            say_json(self._facts(work, output))
         if self.problem is not None:
             print(f"Error: {self.problem}" if self.code != ExitCode.INTERRUPTED else self.problem, file=sys.stderr)
         has_begun = bool(tally.n_lines or self.seconds) or self.problem is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from app.cli.terminal.text import say_json
 from app.jobs.benches import benches
 from core.values.errors import BadOption
 from models.formatting.program import PROGRAM_FOLDER
@@ -31,7 +31,7 @@ def bench(
     """
     known = benches()
     if name is None:
-        print(json.dumps(known) if as_json else _table(known))
+        say_json(known) if as_json else print(_table(known))
         return
     if name not in known:
         names = ", ".join(known) or "none is installed"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
+
+from app.cli.terminal.text import say_json
 
 
 def cache(
@@ -27,6 +28,6 @@ def cache(
     except OSError as error:
         raise SlipstreamError(f"{folder} cannot be deleted: {error.strerror}.") from error
     if as_json:
-        print(json.dumps({"folder": str(folder), "bytes": n_bytes, "cleared": clear}))
+        say_json({"folder": str(folder), "bytes": n_bytes, "cleared": clear})
     else:
         print(f"{size(n_bytes)} {'were deleted from' if clear else 'in'} {folder}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from app.cli.chat.chat_server import ServerChoice
 from app.cli.chat.sampling_options import SamplingOptions
 from app.cli.terminal.option_group import with_groups
+from app.cli.terminal.text import say_json
 from core.values.errors import BadRequest, SlipstreamError
 from core.values.request import ReplySpeed
 
@@ -102,7 +102,7 @@ def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, 
             reply.collect(target.client.stream_chat(conversation.body()), show, note)
         except (KeyboardInterrupt, SlipstreamError) as broken_by:
             if reply.text and as_json:
-                print(json.dumps(reply.as_json(broken_by), ensure_ascii=False), flush=True)
+                say_json(reply.as_json(broken_by))
             elif reply.text:
                 _end_line(reply)  # what is said of it begins on a line of its own
             raise
@@ -112,7 +112,7 @@ def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, 
 
 def _finish(reply: CollectedReply, asked: str | None, *, as_json: bool, quiet: bool) -> None:
     if as_json:
-        print(json.dumps(reply.as_json(), ensure_ascii=False), flush=True)
+        say_json(reply.as_json())
         return
     _end_line(reply)
     if not quiet:

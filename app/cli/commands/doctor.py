@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from app.cli.terminal.text import say_json
 from app.environment.exit_codes import ExitCode
 
 
@@ -41,6 +41,6 @@ def doctor(
         report = examine(measure_again=measure, workers=workers)
     finally:
         line.clear()
-    print(json.dumps({**asdict(report), "advice": remedies(report)}, ensure_ascii=False) if as_json else render(report))
+    say_json({**asdict(report), "advice": remedies(report)}) if as_json else print(render(report))
     if faults(report):
         raise typer.Exit(ExitCode.ERROR)

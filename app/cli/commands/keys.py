@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from app.cli.terminal.text import say, say_on_stderr, table
+from app.cli.terminal.text import say, say_json, say_on_stderr, table
 from app.settings.api_keys import KeyStore
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -39,7 +38,7 @@ def _add(
     key = store.add(name, may_manage=may_manage)
     try:
         if as_json:
-            print(json.dumps({"name": name, "key": key}), flush=True)
+            say_json({"name": name, "key": key})
         else:
             say(f"The key {name}, which is shown this once:")
             print(key, flush=True)
@@ -53,7 +52,7 @@ def _list(as_json: _Json = False) -> None:
     """List the keys: their names, what they may do, when they were made, and when they were used last."""
     keys = KeyStore().all()
     if as_json:
-        print(json.dumps([asdict(key) for key in keys], ensure_ascii=False))
+        say_json([asdict(key) for key in keys])
         return
     rows = [
         [
@@ -78,7 +77,7 @@ def _change(
     """Let a key manage models, or only use them, from the next request on."""
     KeyStore().let(name, may_manage=may_manage)
     if as_json:
-        print(json.dumps({"name": name, "may_manage": may_manage}))
+        say_json({"name": name, "may_manage": may_manage})
         return
     say(f"{name} may manage models." if may_manage else f"{name} may use models only.")
 
@@ -88,7 +87,7 @@ def _revoke(name: _Name, as_json: _Json = False) -> None:
     store = KeyStore()
     store.revoke(name)
     if as_json:
-        print(json.dumps({"name": name, "revoked": True}))
+        say_json({"name": name, "revoked": True})
         return
     say(f"Revoked {name}.")
     if store.is_empty:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.terminal.text import ask_secret, say, table
+from app.cli.terminal.text import ask_secret, say, say_json, table
 from models.formatting.figures import how_many
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def _add(
     remote = store.add(name, url, key=_key(key_stdin, no_key), fallback=fallback, models=model or ())
     known = asyncio.run(_ask(store, remote))
     if as_json:
-        print(json.dumps(known.as_dict(remote), ensure_ascii=False))
+        say_json(known.as_dict(remote))
         return
     say(f"Added {remote.name} at {remote.url}{'' if remote.has_key else ', without a key'}.")
     if remote.has_key and remote.url.startswith("http:"):
@@ -82,7 +81,7 @@ def _list(as_json: _Json = False) -> None:
 
     found = asyncio.run(ask_all())
     if as_json:
-        print(json.dumps([known.as_dict(remote) for remote, known in found], ensure_ascii=False))
+        say_json([known.as_dict(remote) for remote, known in found])
         return
     rows = [
         [
@@ -105,7 +104,7 @@ def _test(name: _Name, as_json: _Json = False) -> None:
     remote = store.named(name)
     known = asyncio.run(_ask(store, remote))
     if as_json:
-        print(json.dumps(known.as_dict(remote), ensure_ascii=False))
+        say_json(known.as_dict(remote))
     if known.problem is not None:
         raise RemoteUnreachable(known.problem)
     if not as_json:
@@ -120,7 +119,7 @@ def _remove(name: _Name, as_json: _Json = False) -> None:
     remote = store.named(name)
     store.remove(name)
     if as_json:
-        print(json.dumps({"name": remote.name, "removed": True}))
+        say_json({"name": remote.name, "removed": True})
     else:
         say(f"Removed {remote.name}.")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.cli.terminal.text import say_json
 from app.environment.exit_codes import ExitCode
 from core.process.child_process import WAITING
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
@@ -96,7 +96,7 @@ def verify(
     source = str(prompts) if prompts is not None else "built-in"
     report = VerifyReport(pair, loaded, found, source, max_tokens, seeds, depth, verification)
     if as_json:
-        print(json.dumps(report.as_dict(), ensure_ascii=False))
+        say_json(report.as_dict())
     else:
         report.show()
     if verification.n_wrong:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.cli.models import listing
-from app.cli.terminal.text import say, table
+from app.cli.terminal.text import say, say_json, table
 
 if TYPE_CHECKING:
     from app.fit_reports.fit_reports import CurrentMachine
@@ -77,7 +76,7 @@ def _list(as_json: _Json = False) -> None:
             for entry in entries
             for row in [known.row(entry)]
         ]
-        print(json.dumps(found, ensure_ascii=False))
+        say_json(found)
         return
     say(listing.listing(entries, rates))
     for problem in models.folder_problems:
@@ -171,7 +170,7 @@ def _describe(
     facts = _facts(entry)
     if as_json:
         judged = {"judgement": as_fields(judgement) if judgement else None}
-        print(json.dumps(facts | _rates(judgement) | _partners(found) | judged, ensure_ascii=False))
+        say_json(facts | _rates(judgement) | _partners(found) | judged)
         return
     rows = listing.described(facts)
     if used is not None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
-from app.cli.terminal.text import ask_secret, say_on_stderr, table
+from app.cli.terminal.text import ask_secret, say_json, say_on_stderr, table
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -38,7 +37,7 @@ def hub(
         say_on_stderr(f"{address} is kept, but HF_ENDPOINT is set and goes before it.")
     facts = {"address": found.address, "proxy": found.proxy, "token": found.token, "offline": found.is_offline}
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False))
+        say_json(facts)
         return
     names: dict[object, str] = {None: "none", True: "yes", False: "no"}
     print(table([[label, names.get(value, str(value))] for label, value in facts.items()]))
@@ -57,7 +56,7 @@ def login(as_json: _Json = False) -> None:
     with as_library_errors():
         address = hub_settings().address
         user = answer(LogIn(ask_secret("Access token")), same_hub=True).user
-    print(json.dumps({"user": user}) if as_json else f"Logged in at {address} as {user}.")
+    say_json({"user": user}) if as_json else print(f"Logged in at {address} as {user}.")
 
 
 def logout(as_json: _Json = False) -> None:
@@ -74,6 +73,6 @@ def logout(as_json: _Json = False) -> None:
         was_there = kept_secret(SERVICE, address) is not None
         answer(LogOut(), same_hub=True)
     if as_json:
-        print(json.dumps({"was_logged_in": was_there}))
+        say_json({"was_logged_in": was_there})
         return
     print(f"Logged out of {address}." if was_there else "There was no token in the keyring.")

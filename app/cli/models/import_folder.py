@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from app.cli.terminal.text import say, table
+from app.cli.terminal.text import say, say_json, table
 from models.formatting.figures import how_many
 from models.formatting.program import PROGRAM
 from models.formatting.safe_text import one_line
@@ -47,7 +46,7 @@ def _import(folder: Path, as_json: bool) -> None:
     problems = [problem.sentence for problem in catalog.folder_problems]
     if as_json:
         listed = {"folder": place.path, "kind": place.kind, "problems": problems}
-        print(json.dumps({**listed, "models": [entry.name for entry in entries]}, ensure_ascii=False))
+        say_json({**listed, "models": [entry.name for entry in entries]})
         return
     usable = [entry for entry in entries if entry.problem is None]
     what = "" if place.kind == "folder" else f" ({place.kind})"
@@ -65,7 +64,7 @@ def _forget(folder: Path, as_json: bool) -> None:
 
     path = answer(ForgetFolder(str(full_path(folder))))
     if as_json:
-        print(json.dumps({"forgotten": path}))
+        say_json({"forgotten": path})
     else:
         say(f"{path} is no longer looked through.")
 
@@ -77,14 +76,11 @@ def _print_places(as_json: bool) -> None:
     places = own_answer(ListPlaces())
     if as_json:
         listed = {"imported": True, "found": False}
-        print(
-            json.dumps(
-                {
-                    name: [{"folder": one.path, "kind": one.kind} for one in places if one.is_imported is is_imported]
-                    for name, is_imported in listed.items()
-                },
-                ensure_ascii=False,
-            )
+        say_json(
+            {
+                name: [{"folder": one.path, "kind": one.kind} for one in places if one.is_imported is is_imported]
+                for name, is_imported in listed.items()
+            }
         )
         return
     rows = [[one.path, one.kind, "imported" if one.is_imported else "not imported"] for one in places]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.terminal.text import say, table
+from app.cli.terminal.text import say, say_json, table
 from app.environment.exit_codes import ExitCode
 from models.formatting.figures import rounded, size
 from models.formatting.program import command
@@ -118,7 +117,7 @@ def _show(entry: ModelEntry, models: Catalog, ask_hub: bool, as_json: bool, said
     has_partner = any(partner.is_worth_it for partner in found.partners)
     extra = offers(entry, asks_hub=ask_hub or not has_partner)
     if as_json:
-        print(json.dumps(_as_dict(entry, found, extra), ensure_ascii=False))
+        say_json(_as_dict(entry, found, extra))
         return
     if said:
         say(said + "\n")
@@ -259,4 +258,4 @@ def _print_results(name: str, done: PairStep, as_json: bool) -> None:
         }
         for trial in done.trials
     ]
-    print(json.dumps({"model": name, "trials": trials, "used": done.used, "why": done.results[-1]}))
+    say_json({"model": name, "trials": trials, "used": done.used, "why": done.results[-1]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -11,7 +10,7 @@ import typer
 
 from app.cli.models.library import asked_there, followed
 from app.cli.terminal.progress_line import ProgressLine
-from app.cli.terminal.text import say, say_on_stderr
+from app.cli.terminal.text import say, say_json, say_on_stderr
 from app.environment.exit_codes import ExitCode
 from models.formatting.figures import duration, size
 from models.formatting.json_values import plain
@@ -59,7 +58,7 @@ def pull(
     beside, sentence = _pull_draft(done, connections) if with_draft else (None, "")
     if as_json:
         result = _facts(done) | ({"draft": _facts(beside) if beside is not None else None} if with_draft else {})
-        print(json.dumps(result, ensure_ascii=False))
+        say_json(result)
         return
     if beside is not None:
         _say(beside)

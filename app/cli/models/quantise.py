@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.cli.models.library import asked_there, followed
 from app.cli.terminal.progress_line import ProgressLine
-from app.cli.terminal.text import say
+from app.cli.terminal.text import say, say_json
 from models.formatting.figures import duration, size
 
 if TYPE_CHECKING:
@@ -64,19 +63,16 @@ def quantise(
     done = made.done
     assert done is not None
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "name": done.name,
-                    "path": str(done.path),
-                    "type": made.type,
-                    "source": made.source,
-                    "n_bytes": done.n_bytes,
-                    "n_fallback": done.n_fallback,
-                    "seconds": round(done.seconds, 3),
-                },
-                ensure_ascii=False,
-            )
+        say_json(
+            {
+                "name": done.name,
+                "path": str(done.path),
+                "type": made.type,
+                "source": made.source,
+                "n_bytes": done.n_bytes,
+                "n_fallback": done.n_fallback,
+                "seconds": round(done.seconds, 3),
+            }
         )
         return
     say(f"{done.name} ({size(done.n_bytes)}) was made in {duration(done.seconds)} and loads: {done.path}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
-from app.cli.terminal.text import say
+from app.cli.terminal.text import say, say_json
 from models.formatting.figures import size
 
 
@@ -26,7 +25,7 @@ def remove(
     files = answer(RemoveModel(asked_as(entry, models), for_good=delete))
     if as_json:
         done = {"name": entry.name, "files": files, "n_bytes": entry.n_bytes}
-        print(json.dumps({**done, "is_in_trash": not delete}, ensure_ascii=False))
+        say_json({**done, "is_in_trash": not delete})
         return
     where = "deleted" if delete else "in the trash"
     say(f"{entry.name} ({size(entry.n_bytes)}) is {where}.")

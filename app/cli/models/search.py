@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.terminal.text import say, table
+from app.cli.terminal.text import say, say_json, table
 from models.formatting.figures import how_many, parameters, size
 from models.formatting.program import PROGRAM
 
@@ -56,7 +55,7 @@ def search(
     with as_library_errors():
         found = hub().search(Search(" ".join(words or ()), author, SORTS[sort.value], limit))
     if as_json:
-        print(json.dumps([asdict(row) for row in found], ensure_ascii=False, default=str))
+        say_json([asdict(row) for row in found])
         return
     rows = [
         [
@@ -103,14 +102,14 @@ def show_remote(
         if not wanted:
             advice = _advice(client, repository, look, n_ctx)
             shown = {**_repository(repository), "recommendation": advice}
-            print(_json(shown)) if as_json else say(f"{_describe(repository)}\n\n{advice['sentence']}")
+            say_json(shown) if as_json else say(f"{_describe(repository)}\n\n{advice['sentence']}")
             return
         model = choose_one(repository, wanted)
         known = remote_facts(client, repository, model)
     facts = _facts(model, known)
     judgement = report_remote(known, look(), n_ctx=n_ctx, draft=draft)
     if as_json:
-        print(_json({"repository": repository.repo_id, **facts, "judgement": as_fields(judgement)}))
+        say_json({"repository": repository.repo_id, **facts, "judgement": as_fields(judgement)})
         return
     rows = [[_LABELS.get(name, name), _shown(name, value)] for name, value in facts.items() if value is not None]
     print(table([*rows, *as_lines(judgement)]))
@@ -223,7 +222,3 @@ def _shown(name: str, value: Any) -> str:
     if name.endswith("params"):
         return parameters(value)
     return f"{value:,} tokens" if name == "n_ctx_train" else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.terminal.text import say, table
+from app.cli.terminal.text import say, say_json, table
 from app.environment.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def _print(name: str, found: ModelSettings, as_json: bool) -> None:
     from core.values.model_settings import NAMES, recommended
 
     if as_json:
-        print(json.dumps({"name": name, "settings": found.given}, ensure_ascii=False))
+        say_json({"name": name, "settings": found.given})
         return
     rows = [
         [key, str(found.given[key]) if key in found.given else "-", f"recommended: {recommended(key)}"] for key in NAMES

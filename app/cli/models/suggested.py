@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 from shutil import get_terminal_size
 from textwrap import TextWrapper
 
-from app.cli.terminal.text import table
+from app.cli.terminal.text import say_json, table
 from app.fit_reports.fit_reports import UNKNOWN_SPEED, current_machine
 from app.fit_reports.suggestions import Suggestion, suggestions
 from models.catalog.curated import curated
@@ -28,7 +27,7 @@ def print_suggestions(as_json: bool) -> None:
     known, found = curated(), suggestions(current_machine())
     if as_json:
         listed = [one.as_fields() for one in found]
-        print(json.dumps({"date": known.date, "source": known.source, "models": listed}, ensure_ascii=False))
+        say_json({"date": known.date, "source": known.source, "models": listed})
         return
     columns = get_terminal_size().columns
     heads = iter(table([_figures(one) for one in found]).splitlines())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.cli.terminal.progress_line import ProgressLine
-from app.cli.terminal.text import say
+from app.cli.terminal.text import say, say_json
 from app.environment.exit_codes import ExitCode
 from models.formatting.figures import size
 from models.formatting.program import PROGRAM
@@ -43,7 +42,7 @@ def verify(
     if as_json:
         files = {str(file): stands.value for file, stands in found.items()}
         facts = {"name": entry.name, "verified": state.value, "files": files}
-        print(json.dumps(facts | {"mended_by": how.command if how is not None else None}, ensure_ascii=False))
+        say_json(facts | {"mended_by": how.command if how is not None else None})
     if state is IntegrityState.CHANGED:
         changed = ", ".join(str(file) for file, stands in found.items() if stands is IntegrityState.CHANGED)
         raise LibraryError(

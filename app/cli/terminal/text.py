@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import unicodedata
 
+from app.environment.standard_streams import is_utf8
 from core.values.errors import BadOption
 from models.formatting.safe_text import lines, one_line
 
@@ -13,6 +15,11 @@ from models.formatting.safe_text import lines, one_line
 def say(text: str = "") -> None:
     """Print it on standard output."""
     print(lines(text))
+
+
+def say_json(value: object) -> None:
+    """Print it as JSON on standard output, which keeps each letter whatever the encoding there is."""
+    print(json.dumps(value, ensure_ascii=not is_utf8(sys.stdout), default=str), flush=True)
 
 
 def say_on_stderr(text: str) -> None:

@@ -270,6 +270,22 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     qtbot.waitUntil(lambda: not any(timer.isActive() for timer in timers))
 
 
+@pytest.mark.parametrize(("is_gone", "phase"), [(False, "unknown"), (True, "gone")])
+def test_what_is_told_late_does_not_bring_back_a_server_that_is_left(
+    qtbot, served: MainWindow, api: Api, is_gone: bool, phase: str
+) -> None:
+    watch, chat = served.watch, served.desk.current
+    served.show_page("speed")
+    chat.send("Tell me a story about a fox.")
+    qtbot.waitUntil(lambda: watch.state.snapshot is not None and not watch.state.snapshot.is_idle)
+    assert chat.is_running
+    api.expect()
+    watch.stop(is_gone=is_gone)
+    qtbot.waitUntil(lambda: not chat.is_running)
+    qtbot.wait(300)  # that it has ended is told within a tenth of a second
+    assert watch.state.phase == phase
+
+
 def test_drafts_by_depth_are_the_latest_also_beside_an_earlier_reply(qtbot, window: MainWindow) -> None:
     window.show_page("speed")
     page = window.speed
