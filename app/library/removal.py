@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder
 from app.library.errors import LibraryError
-from models.files.provenance import read_record, remove_empty, remove_record
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 
@@ -23,15 +20,16 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
     """Remove the files of a model and return them; raises LibraryError where it is not ours or cannot be moved."""
     from models.facts.projector import projector_beside
     from models.facts.split_files import parts
+    from models.files.provenance import remove_empty, remove_record
 
     refused = why_not_ours(entry)
     if refused is not None:
         raise LibraryError(refused.sentence, ExitCode.USAGE, refused)
     folder = models_folder()
-    files = _with_links((path for path in parts(entry.path) if path.exists()), folder)
-    for beside in {projector_beside(file): None for file in files}:
-        if beside is not None and beside.is_relative_to(folder) and not _is_wanted(beside, files):
-            files += _with_links([beside], folder)
+    beside = projector_beside(entry.path)
+    files = tuple(path for path in parts(entry.path) if path.exists())
+    if beside is not None and beside.is_relative_to(folder) and not _is_wanted(beside, files):
+        files += (beside,)
     for file in files:
         try:
             remove_file(file, for_good=for_good)
@@ -63,7 +61,7 @@ def why_not_ours(entry: ModelEntry) -> Trouble | None:
 
     if entry.is_toy:
         return Trouble(Sentence("{name} is a part of Slipstream and stays.", name=entry.name), TroubleKind.REFUSED)
-    if _is_ours(entry.path, models_folder()):
+    if entry.path.is_relative_to(models_folder()):
         return None
     if not entry.origin:  # named by its path
         sentence = Sentence("{path} was not downloaded here, so it stays: remove the file itself.", path=entry.path)
@@ -82,27 +80,6 @@ def why_not_ours(entry: ModelEntry) -> Trouble | None:
     return Trouble(sentence, TroubleKind.REFUSED, (Remedy.FORGET,))
 
 
-def _is_ours(file: Path, folder: Path) -> bool:
-    """Whether a file is in our folder; where a link to another folder leads there, whether it was downloaded."""
-    if not file.is_relative_to(folder):
-        return False
-    is_inside = Path(os.path.realpath(file.parent)).is_relative_to(os.path.realpath(folder))
-    return is_inside or read_record(folder, file) is not None
-
-
-def _with_links(files: Iterable[Path], folder: Path) -> tuple[Path, ...]:
-    """The files, or what they link to in our folder, each followed by the links there to the same.
-
-    Without the file that it leads to, the removal of a link would free nothing. Files elsewhere stay.
-    """
-    there = [(os.path.realpath(path), path) for path in folder.rglob("*")]
-    found: dict[Path, None] = {}
-    for file in files:
-        same = [path for real, path in there if real == os.path.realpath(file)]
-        found |= dict.fromkeys(sorted(same or [file], key=Path.is_symlink))
-    return tuple(found)
-
-
 def _is_wanted(projector: Path, files: tuple[Path, ...]) -> bool:
     """Return whether a projector is also that of a model whose file is not among ``files``."""
     from models.facts.projector import projector_beside
@@ -112,8 +89,8 @@ def _is_wanted(projector: Path, files: tuple[Path, ...]) -> bool:
 
 
 def remove_file(file: Path, *, for_good: bool) -> None:
-    """Move a file to the trash, or delete it ``for_good``, as a link to nothing; raises what the system does."""
-    if for_good or not file.exists():
+    """Move a file to the trash, or delete it ``for_good``; raises what the system does."""
+    if for_good:
         file.unlink()
         return
     from send2trash import send2trash

@@ -162,34 +162,6 @@ def test_pull_list_and_remove(models, home):
     assert not path.parent.parent.exists()
 
 
-def test_a_model_goes_with_the_links_to_it_and_what_lies_elsewhere_stays(models, home, tmp_path, monkeypatch):
-    folder, trash = home / "data" / "models", tmp_path / "trash"
-    trash.mkdir()
-    # Without a trash of the system: as where a link leads to nothing, that of Linux would refuse.
-    monkeypatch.setattr("send2trash.send2trash", lambda file: shutil.move(file.resolve(strict=True), trash))
-    models("pull", f"{REPO}:Q8_0")
-    model = folder / REPO / "fox-Q8_0.gguf"
-    links = [folder / "latest.gguf", model.with_name("newest.gguf")]
-    for option in ([], ["--delete"]):
-        models("pull", f"{REPO}:Q8_0")
-        for link in links:
-            link.symlink_to(model)
-        assert "latest" in [entry["name"] for entry in models.json("list")]
-        removed = models.json("rm", "latest", *option)
-        assert sorted(removed["files"]) == sorted(map(str, (*links, model, model.with_name("mmproj-fox.gguf"))))
-        assert list(folder.rglob("*.gguf")) == []
-    assert (trash / model.name).read_bytes() == EMBER.read_bytes()
-    outside = tmp_path / "other" / "own.gguf"
-    outside.parent.mkdir()
-    shutil.copyfile(EMBER_DRAFT, outside)
-    (folder / "linked.gguf").symlink_to(outside)
-    assert models.json("rm", "linked", "--delete")["files"] == [str(folder / "linked.gguf")]
-    (folder / "whole").symlink_to(outside.parent)
-    code, _, err = models("rm", "own", "--delete")
-    assert (code, f"{folder / 'whole' / 'own.gguf'} was not downloaded here" in err) == (ExitCode.USAGE, True), err
-    assert outside.exists()
-
-
 def test_a_download_that_is_no_model_says_so_and_how_it_goes_away(models, server):
     server.add("acme/broken", {"b-Q8_0.gguf": EMBER.read_bytes()[:500_000]})
     code, out, err = models("pull", "acme/broken")
