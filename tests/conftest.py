@@ -58,8 +58,8 @@ _FOLDERS = ("benchmarks", "app", "core", "ui", "models", "packaging")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers more than there are cores: tests spend much of their time waiting for what they started."""
-    return min((os.cpu_count() or 1) + 2, _MOST_WORKERS)
+    """One worker more than there are cores: many a test waits for a process that it started."""
+    return min((os.cpu_count() or 1) + 1, _MOST_WORKERS)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -75,7 +75,8 @@ def _in_ascii(letter: str, before: str) -> str:
     if base and not any(map(str.isascii, base)):
         return "?"
     kind = _kind(letter)
-    apart = _APART.get(kind, "") if before.isalnum() and _kind(before) != kind else ""
+    is_above = kind == "<super>" and base[0].isalpha()  # as the letters of a trade mark
+    apart = _APART.get(kind, "") if before.isalnum() and _kind(before) != kind and not is_above else ""
     return apart + "".join(part if part.isascii() else "?" for part in base)
 
 

@@ -121,11 +121,11 @@ class Catalog:
         A name that the last scan found needs no new scan unless its file has changed.
         """
         asked = in_utf8(name)
-        known = self._by_name(self._last, asked)
+        known = self._by_name(self._last, asked, is_new=False)
         if known is not None and _stamp(known.path) in self._read:
             return known
         entries = self.entries()
-        known = self._by_name(entries, asked) or _by_title(entries, asked)
+        known = self._by_name(entries, asked, is_new=True) or _by_title(entries, asked)
         if known is None and takes_paths:
             known = self._by_path(entries, name)
         return known or _by_tag(entries, asked)
@@ -165,11 +165,16 @@ class Catalog:
             return ModelEntry(name, path, n_bytes, known, None, is_toy, origin)
         return ModelEntry(name, path, n_bytes, known.problem, known, is_toy, origin)
 
-    def _by_name(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
-        """The model with this name, or else with this further name; one without a tag is the latest."""
+    def _by_name(self, entries: Iterable[ModelEntry], name: str, *, is_new: bool) -> ModelEntry | None:
+        """The model with this name, or else with this further name; one without a tag is the latest.
+
+        Unless ``entries`` are new, further names count only if they are links: Ollama may have given its names to other
+        files since then.
+        """
         names = (name.casefold().removesuffix(".gguf"), f"{name.casefold()}:latest")
         found = _by_name(entries, names[0]) or _by_name(entries, names[1])
-        others = [self._aliases[alias] for alias in names if alias in self._aliases]
+        known = [self._aliases[alias] for alias in names if alias in self._aliases]
+        others = [(path, listed) for path, listed in known if is_new or path != listed]
         # A link may lead elsewhere since the scan.
         places = [listed for path, listed in others if os.path.realpath(path) == os.path.realpath(listed)]
         return found or next((entry for entry in entries if entry.path in places), None)

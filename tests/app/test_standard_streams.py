@@ -54,7 +54,7 @@ def written(monkeypatch: pytest.MonkeyPatch, encoding: str, write: Callable[[str
         ("utf8", "≈ Füchse 世界 \udcff", "≈ Füchse 世界 \\udcff"),
         ("ascii", "世界 한국어", "?? ???"),
         ("ascii", "GPT\N{NON-BREAKING HYPHEN}4\N{HYPHEN}o", "GPT-4-o"),
-        ("ascii", "½ or 1½ of 10⁵, 10⁻¹², H₂O", "1/2 or 1 1/2 of 10^5, 10^-12, H2O"),
+        ("ascii", "½ or 1½ of 10⁵, 10⁻¹², H₂O, Core™", "1/2 or 1 1/2 of 10^5, 10^-12, H2O, CoreTM"),
         ("ascii", "a ≠ b ≮ c", "a != b <? c"),
     ],
 )

@@ -83,6 +83,11 @@ def test_ollama_names_come_from_its_manifests(tmp_path):
     for name in ("llama3.2:latest", "Llama3.2", "llama3.2:3B"):
         assert catalog.find(name) == found
     assert catalog.find("llama3.2:1b") is None
+    # One of them is given to another file, as by ``ollama pull``.
+    ollama(root, "registry.ollama.ai/library/llama3.2/latest", "sha256:" + "b" * 64)
+    newer = catalog.find("llama3.2")
+    assert newer is not None
+    assert newer.path.name.endswith("b" * 64)
 
 
 def test_a_model_keeps_ollamas_name_where_a_link_to_it_is_listed_or_not_followed(tmp_path):

@@ -57,7 +57,7 @@ Text = Annotated[str, AfterValidator(checked_text)]
 PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
 _MOST_SAMPLERS, _MOST_ADAPTERS = 64, 1_024
-# All of Qwen's vocabulary, of 151,936 tokens, so that all but a few can be forbidden. More keys, as for Gemma's
+# All of Qwen's vocabulary, 151,936 tokens, in whole numbers: all but a few can be forbidden. More keys, as for Gemma's
 # 262,144, would be more values than a body may have: to read and check them takes half a second, in which no stream
 # goes on.
 _MOST_BIASES = 153_000
