@@ -143,7 +143,7 @@ class Speculator:
         self._seconds = self._clock() - began
         for chain in chains:
             (self._drafts if chain.tokens else self._cut_away)[chain.sequence.id] = chain
-        if not chains and depth is None and not any(sequence.sampler.grammar is not None for sequence in decoding):
+        if not chains and depth is None and not _has_grammar(decoding):
             self._begin_rest(decoding)
         return {name: tuple(chain.tokens) for name, chain in self._drafts.items()}
 
@@ -171,7 +171,7 @@ class Speculator:
                     states.by_id[sequence.id].ngram_backoff.back_off(longest)
             n_found = len(looking) - len(missed)
             is_awake = is_awake or n_found >= max(n_even, 1)
-        if is_awake or any(sequence.sampler.grammar is not None for sequence in decoding):
+        if is_awake or _has_grammar(decoding):
             return True
         self._begin_rest(decoding)
         # If nothing was found, there is nothing to judge after the step either.
@@ -422,3 +422,8 @@ class Speculator:
         """Free the proposers."""
         for proposer in self.paid:
             proposer.close()
+
+
+def _has_grammar(decoding: list[Sequence]) -> bool:
+    """Return whether a text's grammar may force its next tokens: these cost nothing to find."""
+    return any(sequence.sampler.grammar is not None for sequence in decoding)

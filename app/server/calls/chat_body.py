@@ -16,6 +16,7 @@ from app.server.calls.schemas import OTHER_NAMES, GenerationBody, Text, TokenLim
 from app.server.http.body import HINT, LenientBody
 from app.server.http.errors import refuse
 from app.server.replies.constraints import ANY_ARGUMENTS, NO_ARGUMENTS, JsonSchema, ToolBinding, loose, schema_text
+from app.server.replies.json_text import whole_characters
 from core.values.errors import BadRequest
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat
 from models.formatting.sentence import Sentence
@@ -309,8 +310,7 @@ def text_of_arguments(arguments: str) -> str:
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
         if isinstance(found, str):  # half of a surrogate pair is no text; the other one is what was cut off
-            halves = "replace" if written is arguments else "ignore"
-            return found.encode("utf-16", "surrogatepass").decode("utf-16", halves)
+            return whole_characters(found, "replace" if written is arguments else "ignore")
     return "" if '{"input":"'.startswith("".join(arguments.split())) else arguments
 
 

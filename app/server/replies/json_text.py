@@ -6,7 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from app.server.replies.reply_format import ANY, GEMMA_QUOTE, KeyedArguments
 from app.server.replies.text_source import Give, Reading, TextSource
@@ -103,13 +103,18 @@ def _escaped(source: TextSource) -> Reading[str | None]:
                 size = 12
                 continue
         source.at += size
-        return said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return whole_characters(said)
+
+
+def whole_characters(text: str, halves: Literal["replace", "ignore"] = "replace") -> str:
+    """Return a text with both halves of a surrogate pair as their character; one alone is U+FFFD, or left out."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", halves)
 
 
 def read_json(text: str) -> Any:
     """Return what JSON says, U+FFFD for half of a surrogate pair, which is no text. Raises ValueError."""
     said = json.dumps(json.loads(text), ensure_ascii=False)
-    return json.loads(said.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return json.loads(whole_characters(said))
 
 
 def quoted(text: str) -> str:
