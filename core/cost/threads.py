@@ -318,7 +318,7 @@ def step_times(step: Callable[[int], None], counts: tuple[int, ...]) -> dict[int
 
 # Seconds between two checks of other programs' load; a check takes some microseconds.
 _LOOK_SECONDS = 0.25
-# After a suspicious step it is checked again, but not before the system's counters have moved (seconds).
+# After a suspicious step or a pause it is checked again, but not before the system's counters have moved (seconds).
 _SOONEST_LOOK = 0.05
 # Cores are shared if other programs and our threads together use this many cores more than there are.
 _FELT_CORES = 0.2
@@ -441,7 +441,9 @@ class BatchThreads:
     def count(self) -> int:
         """The threads of the next batch."""
         if (now := self._clock()) >= self._look_at:
-            self._look_at = now + _LOOK_SECONDS
+            # After a pause this look tells what others did meanwhile, and the next one what they do now.
+            had_paused = now > self._look_at + _LOOK_SECONDS
+            self._look_at = now + (_SOONEST_LOOK if had_paused else _LOOK_SECONDS)
             busy = self._busy_cores()
             # Where others compute nothing, a user may have set more threads than there are cores.
             self._n_left = max(1, round(self._n_open - busy)) if round(busy) else self._n_threads

@@ -200,6 +200,19 @@ def test_batches_have_as_many_threads_as_others_leave_cores(busy: float, count: 
     assert threads.count == 2
 
 
+def test_batches_forget_soon_what_others_did_during_a_pause() -> None:
+    now, others = [0.0], [1.0]
+    threads = BatchThreads(2, lambda: now[0], lambda: others[0], 2)
+    now[0] = 2.0
+    assert threads.count == 1
+    now[0], others[0] = 2.06, 0.0
+    assert threads.count == 2
+    others[0] = 1.0
+    assert threads.count == 2, "between batches the usual time passes before the next look"
+    now[0] = 2.32
+    assert threads.count == 1
+
+
 def test_where_a_gpu_computes_threads_are_left_alone() -> None:
     stage = Stage(ThreadChoice(2, 2, 2))
     assert thread_control(stage.context, stage.cost, ThreadChoice(2, 2, 2), n_gpu_layers=-1) is None
