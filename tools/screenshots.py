@@ -1,7 +1,8 @@
 """Draws pictures of the window: ``python -m tools.screenshots`` draws those in docs/screenshots.
 
 ``python -m tools.screenshots FOLDER [NAME...]`` draws all states, or those named, into a folder. Into
-docs/screenshots it copies only the pictures that the page there shows.
+docs/screenshots it copies only the pictures that the page there shows. With ``QT_SCALE_FACTOR=2`` in the environment
+they are those of a screen of twice the resolution, and their names end in ``-2x``.
 """
 
 from __future__ import annotations
@@ -132,7 +133,9 @@ class Stage:
     """A window with a fake server, and methods that bring it into a state."""
 
     def __init__(self, application: QApplication, out: Path, choice: ThemeChoice) -> None:
-        self.application, self.out, self.suffix = application, out, f"-{choice.value}"
+        scale = application.devicePixelRatio()
+        self.application, self.out = application, out
+        self.suffix = f"-{choice.value}" if scale == 1.0 else f"-{scale:g}x-{choice.value}"
         self.server = FakeServer()
         self.hub = HubServer()
         os.environ["HF_ENDPOINT"] = self.hub.address
@@ -1462,7 +1465,10 @@ SHOWN: dict[Callable[[Stage], None], dict[str, str]] = {
         "attach-100": "Files that do not fit, and a way out",
         "attach-pages": "Pages of a file are chosen",
     },
-    formulas: {"formulas": "Formulas, and a diagram as text"},
+    formulas: {
+        "formulas": "Formulas, and a diagram as text",
+        "formulas-2x": "The same on a screen of twice the resolution",
+    },
     branches: {"branches-edited": "Another version of a reply"},
     speeds: {"deep": "A spark reply, and a deep one at work"},
     context: {"context-full": "A message that is too long says so before it is sent"},
