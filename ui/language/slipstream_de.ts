@@ -7350,8 +7350,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
-      <source>Stopped. The file that they come from is kept.</source>
-      <translation>Abgebrochen. Die Datei, aus der sie kommen, bleibt erhalten.</translation>
+      <source>{source} has no chat that is not here and can be read.</source>
+      <translation>{source} hat keinen Chat, der nicht hier ist und sich lesen lässt.</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
@@ -7365,13 +7365,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
-      <source>A part of the file with your chats is damaged. It is left as it is. For the next start to mend that, a note is needed in {parent}, which cannot be written: {reason}</source>
-      <translation>Ein Teil der Datei mit deinen Chats ist beschädigt. Sie bleibt, wie sie ist. Damit der nächste Start das behebt, ist eine Notiz in {parent} nötig, die sich nicht schreiben lässt: {reason}</translation>
+      <source>Stopped. {back}, and the file that they come from is kept.</source>
+      <translation>Abgebrochen. {back}, und die Datei, aus der sie kommen, bleibt erhalten.</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
-      <source>{source} has no chat that is not here and can be read.</source>
-      <translation>{source} hat keinen Chat, der nicht hier ist und sich lesen lässt.</translation>
+      <source>A part of the file with your chats is damaged. It is left as it is. For the next start to mend that, a note is needed in {parent}, which cannot be written: {reason}</source>
+      <translation>Ein Teil der Datei mit deinen Chats ist beschädigt. Sie bleibt, wie sie ist. Damit der nächste Start das behebt, ist eine Notiz in {parent} nötig, die sich nicht schreiben lässt: {reason}</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />

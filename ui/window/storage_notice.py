@@ -158,10 +158,8 @@ class StorageNotice(QObject):
     def _on_brought_back(self, rescue: Rescue, is_taken: bool) -> None:
         self._rescue = None
         self.chats_changed.emit()
-        n_chats, words = rescue.n_chats, ""
-        if rescue.is_stopped:
-            words = tr("Stopped. The file that they come from is kept.")
-        elif not n_chats and is_taken:
+        n_chats = rescue.n_chats
+        if not n_chats and is_taken and not rescue.is_stopped:
             words = tr("{source} has no chat that is not here and can be read.", source=rescue.source)
             others = (tr("Other ways…"), self._offer_here) if len(self.ways_back) > 1 else None
             self._banner.say(words, "warning", others)
@@ -169,5 +167,7 @@ class StorageNotice(QObject):
         if is_taken:  # else it says why not
             self._banner.hide()
         back = tr("1 chat is back") if n_chats == 1 else tr("{n_chats:,} chats are back", n_chats=n_chats)
+        if rescue.is_stopped:
+            back = tr("Stopped. {back}, and the file that they come from is kept.", back=back)
         if n_chats or rescue.is_stopped:
-            self.brought_back.emit(f"{back}. {words}" if words else back)
+            self.brought_back.emit(back)
