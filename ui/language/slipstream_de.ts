@@ -7650,6 +7650,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../app/library/removal.py" />
+      <source>{name} is a link to another file: {link} leads to {target}. Nothing was removed: remove the link itself.</source>
+      <translation>{name} ist eine Verknüpfung mit einer anderen Datei: {link} führt zu {target}. Nichts wurde entfernt: Entferne die Verknüpfung selbst.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
       <source>{file} could not be deleted: {reason}. Check the permissions of its folder.</source>
       <translation>{file} konnte nicht gelöscht werden: {reason}. Prüfe die Berechtigungen des Ordners.</translation>
     </message>
