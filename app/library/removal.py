@@ -81,14 +81,16 @@ def why_not_ours(entry: ModelEntry) -> Trouble | None:
 
 
 def _why_a_link_stays(entry: ModelEntry) -> Trouble | None:
-    """Return why a model stays whose file is a link; None for another one.
+    """Return why a model stays whose file is a link to one of our folder; None for another one.
 
-    Without what it leads to, no space would be free; and that may belong to others.
+    The model would still be there, by another name; and what the link leads to may belong to others too. A link to a
+    file elsewhere was made when that was opened: it goes alone.
     """
     from models.facts.split_files import parts
     from models.library.values import Trouble, TroubleKind
 
-    link = next((path for path in parts(entry.path) if path.is_symlink()), None)
+    links = (path for path in parts(entry.path) if path.is_symlink())
+    link = next((path for path in links if path.resolve().is_relative_to(models_folder().resolve())), None)
     if link is None:
         return None
     sentence = Sentence(
