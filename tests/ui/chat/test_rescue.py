@@ -179,6 +179,24 @@ def test_chats_are_read_and_saved_while_others_are_brought_back_and_it_can_be_st
     assert source.read_bytes() == before
 
 
+def test_where_the_disk_refuses_nothing_is_said_to_be_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(store: ChatStore, *rows: object) -> int:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    source = tmp_path / "lost.db"
+    write_chats(source)
+    posted, problems = queue.SimpleQueue[Callable[[], None]](), list[str | None]()
+    archive = ChatArchive(tmp_path / "chats.db", posted.put, problems.append)
+    one, ended = Rescue(source), list[bool]()
+    monkeypatch.setattr(ChatStore, "take_rows", refuse)
+    archive.bring_back(one, lambda: None, ended.append)
+    while not ended:
+        posted.get(timeout=60)()
+    archive.close()
+    assert ended == [False]
+    assert (one.n_chats, problems) == (0, ["The chats could not be read: the disk is full."])
+
+
 def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: Api, tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     write_chats(path)
