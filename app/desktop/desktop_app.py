@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 TITLE_BAR = 40  # pixels, which desktops draw above a window
 LIBRARY_MS = 4_000  # the start is over by then
+CHECK_MS = 60_000  # models are loaded by then
 THREADS_SECONDS = 5.0  # what is begun on other threads takes less; only a disk that hangs takes longer
 TRACE_VARIABLE = "SLIPSTREAM_TRACE_START"
 # On Wayland Qt warns of each change of the focus, and of a desktop without portals: nobody can do anything about it.
@@ -125,6 +126,7 @@ def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyI
     # Downloads that were interrupted go on; the model that answers comes first.
     QTimer.singleShot(LIBRARY_MS, application, window.prepare_pages)
     QTimer.singleShot(LIBRARY_MS, application, window.link.start)
+    QTimer.singleShot(CHECK_MS, application, window.chats.check_chats)
     # Closing the window may leave the app running, and closing a dialog then is no reason to quit.
     application.setQuitOnLastWindowClosed(False)
     application.commitDataRequest.connect(lambda manager: window.quit_unasked())

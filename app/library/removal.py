@@ -56,13 +56,13 @@ def _not_removed(name: str, file: Path, error: OSError, *, for_good: bool) -> Li
 
 
 def why_not_ours(entry: ModelEntry) -> Trouble | None:
-    """Return why a model stays: it was not downloaded here. None where it may be removed."""
+    """Return why a model stays: it was not downloaded here, or is a link. None where it may be removed."""
     from models.library.values import Remedy, Trouble, TroubleKind
 
     if entry.is_toy:
         return Trouble(Sentence("{name} is a part of Slipstream and stays.", name=entry.name), TroubleKind.REFUSED)
     if entry.path.is_relative_to(models_folder()):
-        return None
+        return _why_a_link_stays(entry)
     if not entry.origin:  # named by its path
         sentence = Sentence("{path} was not downloaded here, so it stays: remove the file itself.", path=entry.path)
         return Trouble(sentence, TroubleKind.REFUSED)
@@ -78,6 +78,28 @@ def why_not_ours(entry: ModelEntry) -> Trouble | None:
         path=entry.path,
     )
     return Trouble(sentence, TroubleKind.REFUSED, (Remedy.FORGET,))
+
+
+def _why_a_link_stays(entry: ModelEntry) -> Trouble | None:
+    """Return why a model stays whose file is a link to one of our folder; None for another one.
+
+    The model would still be there, by another name; and what the link leads to may belong to others too. A link to a
+    file elsewhere was made when that was opened: it goes alone.
+    """
+    from models.facts.split_files import parts
+    from models.library.values import Trouble, TroubleKind
+
+    links = (path for path in parts(entry.path) if path.is_symlink())
+    link = next((path for path in links if path.resolve().is_relative_to(models_folder().resolve())), None)
+    if link is None:
+        return None
+    sentence = Sentence(
+        "{name} is a link to another file: {link} leads to {target}. Nothing was removed: remove the link itself.",
+        name=entry.name,
+        link=link,
+        target=link.resolve(),
+    )
+    return Trouble(sentence, TroubleKind.REFUSED)
 
 
 def _is_wanted(projector: Path, files: tuple[Path, ...]) -> bool:

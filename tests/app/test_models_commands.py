@@ -216,6 +216,24 @@ def test_what_was_not_downloaded_is_not_removed(models, tmp_path):
     assert (code, "remove the file itself" in err, "--forget" in err) == (ExitCode.USAGE, True, False)
 
 
+def test_a_model_that_is_listed_by_a_link_is_not_removed_by_any_name(models, home):
+    models("pull", f"{REPO}:Q8_0")
+    folder = home / "data" / "models"
+    model, link = folder / REPO / "fox-Q8_0.gguf", folder / "ACME.gguf"
+    link.symlink_to(model)
+    listed = [entry["name"] for entry in models.json("list")]
+    assert "ACME" in listed
+    assert "fox-Q8_0" not in listed, "once"
+    for name in ("ACME", "fox-Q8_0", str(model)):
+        code, out, err = models("rm", name, "--delete")
+        assert (code, out) == (ExitCode.USAGE, "")
+        assert f"ACME is a link to another file: {link} leads to {model}. Nothing was removed" in err
+        assert link.is_symlink()
+        assert model.exists()
+    link.unlink()
+    assert models("rm", "fox-Q8_0", "--delete")[0] == ExitCode.OK
+
+
 def test_import_and_forget(models, tmp_path):
     folder = tmp_path / "my models"
     folder.mkdir()

@@ -7320,6 +7320,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
+      <source>A part of the file with your chats is damaged. It is left as it is, and you can go on. The next start keeps it and offers to bring back every chat that can be read: do that soon.</source>
+      <translation>Ein Teil der Datei mit deinen Chats ist beschädigt. Sie bleibt, wie sie ist, und du kannst weitermachen. Der nächste Start hebt sie auf und bietet an, jeden lesbaren Chat zurückzuholen: tu das bald.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>Reading the chats of {source}…</source>
+      <translation>Liest die Chats von {source}…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
       <source>Save what can be read of the damaged file of {day}</source>
       <translation>Retten, was in der beschädigten Datei vom {day} lesbar ist</translation>
     </message>
@@ -7335,8 +7345,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
-      <source>Reading the chats of {source}…</source>
-      <translation>Liest die Chats von {source}…</translation>
+      <source>Bringing back the chats of {source}…  {share:.0%}</source>
+      <translation>Die Chats aus {source} werden zurückgeholt…  {share:.0%}</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
@@ -7352,6 +7362,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/window/storage_notice.py" />
       <source>{n_chats:,} chats are back</source>
       <translation>{n_chats:,} Chats sind zurück</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>Stopped. {back}, and the file that they come from is kept.</source>
+      <translation>Abgebrochen. {back}, und die Datei, aus der sie kommen, bleibt erhalten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/storage_notice.py" />
+      <source>A part of the file with your chats is damaged. It is left as it is. For the next start to mend that, a note is needed in {parent}, which cannot be written: {reason}</source>
+      <translation>Ein Teil der Datei mit deinen Chats ist beschädigt. Sie bleibt, wie sie ist. Damit der nächste Start das behebt, ist eine Notiz in {parent} nötig, die sich nicht schreiben lässt: {reason}</translation>
     </message>
     <message>
       <location filename="../../ui/window/storage_notice.py" />
@@ -7627,6 +7647,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../app/library/removal.py" />
       <source>{name} {owner} and is only used from there: {path}. Remove it there, or take the folder off the list.</source>
       <translation>{name} {owner} und wird nur von dort verwendet: {path}. Entferne es dort, oder nimm den Ordner von der Liste.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
+      <source>{name} is a link to another file: {link} leads to {target}. Nothing was removed: remove the link itself.</source>
+      <translation>{name} ist eine Verknüpfung mit einer anderen Datei: {link} führt zu {target}. Nichts wurde entfernt: Entferne die Verknüpfung selbst.</translation>
     </message>
     <message>
       <location filename="../../app/library/removal.py" />

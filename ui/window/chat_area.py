@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from models.formatting.safe_text import one_line
@@ -57,6 +57,7 @@ from ui.window.sides import Sides
 from ui.window.storage_notice import StorageNotice
 
 UNREAD = "unread"
+QUIET_MS = 60_000  # until a check of the chats that came beside a reply is tried again
 SPLIT = tr("split side by side two")
 
 
@@ -67,6 +68,7 @@ class ChatArea(QWidget):
     library_wanted = Signal()
     model_wanted = Signal(str)  # a model of the library, by its name
     find_wanted = Signal(str)  # a model of the Hub, by a word or none
+    quit_wanted = Signal()
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ class ChatArea(QWidget):
         self.first = self.panes.page  # the one that is always there
         self.tuning = TuningPanel(self.first, watch)
         self.storage_banner = Banner()  # above all pages: what it says is to be known before anything is written
-        self._storage = StorageNotice(self.archive, self.storage_banner, self)
+        self._storage = StorageNotice(self.archive, self.storage_banner, kept, self)
         self.newcomer = Newcomer(link, watch, self.first.welcome, kept, self)
         self._sides = Sides(self.history, self.panes, self.tuning, appearance)
         self.toast = Toast(self.first.stack)  # above what is being written, however tall that is
@@ -111,6 +113,7 @@ class ChatArea(QWidget):
         self._storage.chats_changed.connect(self.desk.list_soon)
         self._storage.chats_changed.connect(self.desk.let_go)
         self._storage.brought_back.connect(self._on_brought_back)
+        self._storage.quit_wanted.connect(self.quit_wanted)
         self.history.can_bring_back = lambda: bool(self._storage.ways_back)
         self.history.back_wanted.connect(lambda: self._storage.offer_ways_back(self.history.more))
         self.newcomer.use_wanted.connect(self._on_arrived)
@@ -450,6 +453,13 @@ class ChatArea(QWidget):
         self.wanted.emit()
         self.toast.tell(words)
 
+    def check_chats(self) -> None:
+        """Look for damage in a large file of chats, when no reply comes in."""
+        if self.desk.running:
+            QTimer.singleShot(QUIET_MS, self, self.check_chats)
+        else:
+            self._storage.look_through()
+
     def _on_storage_problem(self, problem: str | None) -> None:
         self._storage.show_problem(problem)
 
@@ -643,6 +653,7 @@ class ChatArea(QWidget):
             left += page.composer.shelf.close_readings()
         self._kept.keep(UNREAD, json.dumps(left))
         self.exchange.cancel()
+        self._storage.leave()
         self.tools_box.stop()
         self.desk.stop_all()
 

@@ -137,6 +137,7 @@ class MainWindow(QMainWindow):
         self.chats.library_wanted.connect(lambda: self.show_page("library"))
         self.chats.model_wanted.connect(self._show_model)
         self.chats.find_wanted.connect(self._find_models)
+        self.chats.quit_wanted.connect(self.quit)
         self.watch.models_changed.connect(lambda models: self._offer_new_models())
         self.link.models_changed.connect(self.watch.look_at_models)
         self.watch.looked.connect(self.speed_bar.show_state)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import time
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
-from ui.chat.storage.chat_archive import ChatArchive
+from ui.chat.storage.chat_archive import ChatArchive, disk_reason
+from ui.chat.storage.rescue import Rescue
+from ui.chat.storage.store import is_large
 from ui.language import day, tr
+from ui.platform.helper_process import HelperProcess
+from ui.settings.window_settings import WindowSettings
 from ui.widgets.banner import Banner
 from ui.widgets.page_layout import Way, offer_ways
+
+CHECK = "ui.chat.storage.late_check"
+FOUND_WHOLE = "chatsFoundWhole"  # which file was, and when
+WHOLE_SECONDS = 7 * 86_400.0  # so long it is taken for whole
 
 
 class StorageNotice(QObject):
@@ -20,11 +30,14 @@ class StorageNotice(QObject):
     export_wanted = Signal()  # all chats are to be kept elsewhere
     chats_changed = Signal()  # there are chats that were not there, or could not be saved
     brought_back = Signal(str)  # what was found, in words
+    quit_wanted = Signal()
 
-    def __init__(self, archive: ChatArchive, banner: Banner, parent: QWidget) -> None:
+    def __init__(self, archive: ChatArchive, banner: Banner, kept: WindowSettings, parent: QWidget) -> None:
         """``parent`` is the window."""
         super().__init__(parent)
-        self._archive, self._banner, self._window = archive, banner, parent
+        self._archive, self._banner, self._kept, self._window = archive, banner, kept, parent
+        self._check: HelperProcess | None = None
+        self._rescue: Rescue | None = None
         self._was_failing = False
 
     def show_problem(self, problem: str | None) -> None:
@@ -43,9 +56,76 @@ class StorageNotice(QObject):
             way_out = tr("Export all chats…"), self.export_wanted.emit
         self._banner.say(problem, "warning", way_out)
 
+    # A large file is looked through while it is in use: at the start that would keep the window waiting.
+
+    def look_through(self) -> None:
+        """Look for damage in a file that was too large for it at the start, unless it was found whole lately."""
+        archive, path = self._archive, self._archive.path
+        if self.is_looking or archive.is_new or archive.is_in_memory:
+            return
+        try:
+            file = path.stat().st_ino
+            if not is_large(path) or self._was_found_whole(file):
+                return
+        except OSError:
+            return  # saving says so
+        self._check = HelperProcess(CHECK, [str(path)], self)
+        self._check.said.connect(lambda line: self._on_looked_through(file, json.loads(line)))
+        self._check.ended.connect(self._on_end)
+        self._check.start()
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether the file is being looked through."""
+        return self._check is not None
+
+    def _on_end(self) -> None:
+        self._check = None
+
+    def _was_found_whole(self, file: int) -> bool:
+        try:
+            known, when = json.loads(str(self._kept.value(FOUND_WHOLE)))
+            return bool(known == file and 0 <= time.time() - when < WHOLE_SECONDS)
+        except (ValueError, TypeError):
+            return False
+
+    def _on_looked_through(self, file: int, damage: str | None) -> None:
+        if damage:
+            self._tell_of_damage()
+        elif damage is not None:
+            self._kept.keep(FOUND_WHOLE, json.dumps([file, time.time()]))
+
+    def _tell_of_damage(self) -> None:
+        try:
+            self._archive.mark_damaged()
+        except OSError as error:
+            words = tr(
+                "A part of the file with your chats is damaged. It is left as it is. For the next start to mend that, "
+                "a note is needed in {parent}, which cannot be written: {reason}",
+                parent=self._archive.path.parent,
+                reason=disk_reason(error),
+            )
+            self._banner.say(words, "warning", (tr("Try again"), self._tell_of_damage))
+            return
+        words = tr(
+            "A part of the file with your chats is damaged. It is left as it is, and you can go on. The next start "
+            "keeps it and offers to bring back every chat that can be read: do that soon."
+        )
+        self._banner.say(words, "warning", (tr("Quit"), self.quit_wanted.emit))
+
+    def leave(self) -> None:
+        """End what is at work."""
+        for work in (self._check, self._rescue):
+            if work is not None:
+                work.stop()
+
+    # Lost chats.
+
     @property
     def ways_back(self) -> list[Way]:
-        """What can be done with the files of lost chats that are kept."""
+        """What can be done with the files of lost chats that are kept; one thing at a time."""
+        if self._rescue is not None:
+            return []
         damaged, backup = self._archive.damaged, self._archive.backup
         ways = list[Way]()
         for path in damaged:
@@ -65,16 +145,29 @@ class StorageNotice(QObject):
         self.offer_ways_back(self._banner.action)
 
     def _bring_back(self, source: Path) -> None:
-        self._banner.say(tr("Reading the chats of {source}…", source=source), "plain", can_close=False)
-        self._archive.bring_back(source, partial(self._on_brought_back, source))
+        rescue = self._rescue = Rescue(source)
+        self._show_rescue(rescue)
+        self._archive.bring_back(rescue, partial(self._show_rescue, rescue), partial(self._on_brought_back, rescue))
 
-    def _on_brought_back(self, source: Path, n_chats: int) -> None:
+    def _show_rescue(self, rescue: Rescue) -> None:
+        words = tr("Reading the chats of {source}…", source=rescue.source)
+        if rescue.share is not None:
+            words = tr("Bringing back the chats of {source}…  {share:.0%}", source=rescue.source, share=rescue.share)
+        self._banner.say(words, "plain", (tr("Stop"), rescue.stop), can_close=False)
+
+    def _on_brought_back(self, rescue: Rescue, is_taken: bool) -> None:
+        self._rescue = None
         self.chats_changed.emit()
-        if not n_chats:
-            words = tr("{source} has no chat that is not here and can be read.", source=source)
+        n_chats = rescue.n_chats
+        if not n_chats and is_taken and not rescue.is_stopped:
+            words = tr("{source} has no chat that is not here and can be read.", source=rescue.source)
             others = (tr("Other ways…"), self._offer_here) if len(self.ways_back) > 1 else None
             self._banner.say(words, "warning", others)
             return
-        self._banner.hide()
-        one = n_chats == 1
-        self.brought_back.emit(tr("1 chat is back") if one else tr("{n_chats:,} chats are back", n_chats=n_chats))
+        if is_taken:  # else it says why not
+            self._banner.hide()
+        back = tr("1 chat is back") if n_chats == 1 else tr("{n_chats:,} chats are back", n_chats=n_chats)
+        if rescue.is_stopped:
+            back = tr("Stopped. {back}, and the file that they come from is kept.", back=back)
+        if n_chats or rescue.is_stopped:
+            self.brought_back.emit(back)

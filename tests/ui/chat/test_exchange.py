@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QProcess, Qt
@@ -340,6 +342,32 @@ def test_an_import_that_breaks_off_says_so(
     words = run(exchange.take_in, tmp_path / "a.json")
     assert words.startswith("Not all chats could be saved: the disk is full. Import")
     assert " 2 chats imported." in words
+
+
+def test_a_stopped_import_takes_no_more_chats_in(
+    qtbot, tmp_path: Path, store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"id": 1, "role": "user", "content": "Hi"}
+    chats = [{"id": number, "title": "Foxes", "messages": [said]} for number in range(30)]
+    (tmp_path / "a.json").write_bytes(OURS_WITH % as_bytes(chats))
+    is_read, add = threading.Event(), ChatStore.add_chat
+
+    def add_slowly(store: ChatStore, *what: Any) -> None:
+        assert is_read.wait(60)
+        add(store, *what)
+
+    monkeypatch.setattr(ChatStore, "add_chat", add_slowly)
+    gui, ids = GuiThread(), Ids()
+    archive = ChatArchive(store_path, gui.post, lambda problem: None, ids.saw)
+    exchange = Exchange(archive, ids)
+    exchange.take_in(tmp_path / "a.json")
+    with qtbot.waitSignal(exchange.findChild(HelperProcess).ended):
+        pass
+    exchange.cancel()
+    is_read.set()
+    archive.close(60)
+    gui.close()
+    assert len(kept(store_path)) <= 1, "but for the one that was at work"
 
 
 def test_times_are_read_in_any_unit() -> None:

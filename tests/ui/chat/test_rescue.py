@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import queue
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QMenu
 
+import ui.chat.storage.rescue as rescue_module
 from models.files.disk import backup_of
-from ui.chat.storage.rescue import RESCUED, rescue
+from ui.chat.storage.chat_archive import ChatArchive
+from ui.chat.storage.rescue import RESCUED, Rescue
 from ui.chat.storage.store import MIGRATIONS, ChatStore, StoreDamaged
 from ui.client.api import Api
 from ui.client.chat_records import Chat, Message, Role, Status, Timings
@@ -18,6 +22,14 @@ from ui.theme.appearance import Appearance
 from ui.window.main_window import MainWindow
 
 N_CHATS = 400
+
+
+def rescue(source: Path, store: ChatStore) -> int:
+    """Bring all back, and return how many chats came."""
+    rescue = Rescue(source)
+    while not rescue.is_over:
+        rescue.step(store)
+    return rescue.n_chats
 
 
 def write_chats(path: Path) -> None:
@@ -118,6 +130,73 @@ def test_an_older_file_is_copied_before_it_is_changed(tmp_path: Path) -> None:
         assert rescue(backup_of(path), store) == 1
 
 
+def test_a_reply_to_a_question_of_another_chat_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE message SET parent_id = 10002 WHERE id = 10005")
+        db.commit()
+    with closing(ChatStore(None)) as store:
+        assert rescue(path, store) == N_CHATS
+        assert [message.parent_id for message in store.messages(2)] == [None, None]
+
+
+def test_chats_are_read_and_saved_while_others_are_brought_back_and_it_can_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rescue_module, "STEP_SECONDS", 0.0)  # a chat each
+    source, said = tmp_path / "lost.db", list[float | None]()
+    write_chats(source)
+    before = source.read_bytes()
+    posted = queue.SimpleQueue[Callable[[], None]]()
+    archive = ChatArchive(tmp_path / "chats.db", posted.put, lambda problem: None)
+    one, ended, shown = Rescue(source), list[bool](), list[object]()
+
+    def progressed() -> None:
+        said.append(one.share)
+        if len(said) == 3:
+            archive.save_chat(Chat(7_000, "New", 9_999, 9_999))
+            archive.ask(ChatStore.chats, shown.append, None)
+        if len(said) == 10:
+            one.stop()
+
+    archive.bring_back(one, progressed, ended.append)
+    while not ended:
+        posted.get(timeout=60)()
+    assert ended == [True]
+    assert one.is_stopped
+    n_chats = one.n_chats
+    archive.close()
+    assert said[0] is None or said[0] == 0.0
+    assert said[1:] == sorted(said[1:])
+    assert 0 < n_chats < 20
+    assert len(shown) == 1
+    with closing(ChatStore(tmp_path / "chats.db")) as store:
+        titles = [chat.title for chat in store.chats()]
+        assert len(titles) == n_chats + 1
+        assert "New" in titles
+        assert all(len(store.messages(chat.id)) == 2 for chat in store.chats() if chat.title != "New"), "each is whole"
+    assert source.read_bytes() == before
+
+
+def test_where_the_disk_refuses_nothing_is_said_to_be_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(store: ChatStore, *rows: object) -> int:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    source = tmp_path / "lost.db"
+    write_chats(source)
+    posted, problems = queue.SimpleQueue[Callable[[], None]](), list[str | None]()
+    archive = ChatArchive(tmp_path / "chats.db", posted.put, problems.append)
+    one, ended = Rescue(source), list[bool]()
+    monkeypatch.setattr(ChatStore, "take_rows", refuse)
+    archive.bring_back(one, lambda: None, ended.append)
+    while not ended:
+        posted.get(timeout=60)()
+    archive.close()
+    assert ended == [False]
+    assert (one.n_chats, problems) == (0, ["The chats could not be read: the disk is full."])
+
+
 def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: Api, tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     write_chats(path)
@@ -175,3 +254,36 @@ def test_chats_of_a_damaged_file_come_back_also_after_another_start(
     window.findChildren(QMenu)[-1].actions()[0].trigger()
     qtbot.waitUntil(lambda: "no chat that is not here" in window.chats.storage_banner.text)
     assert not window.chats.storage_banner.action.isVisible(), "there is no other way"
+
+
+def test_bringing_back_shows_how_far_it_is_and_can_be_stopped_and_finished_later(
+    qtbot, appearance: Appearance, lonely_api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rescue_module, "STEP_SECONDS", 0.0)  # a chat each
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    break_pages(path)
+    window = MainWindow(lonely_api, appearance, path, tmp_path / "window.ini", lonely_api)
+    qtbot.addWidget(window)
+    window.show()
+    banner, history = window.chats.storage_banner, window.chats.history
+
+    def bring_back() -> None:
+        next(one for one in history.more_menu().actions() if one.text() == "Bring chats back…").trigger()
+        ways = window.findChildren(QMenu)[-1]
+        ways.actions()[0].trigger()
+        ways.close()
+
+    qtbot.waitUntil(lambda: "damaged" in banner.text)
+    bring_back()
+    qtbot.waitUntil(lambda: banner.text.endswith("%"))
+    assert "Bring chats back…" not in [one.text() for one in history.more_menu().actions()], "one thing at a time"
+    assert banner.action.text() == "Stop"
+    banner.action.click()
+    qtbot.waitUntil(lambda: "Stopped. " in window.chats.toast.text)
+    assert banner.text == ""
+    qtbot.waitUntil(lambda: 0 < history.model.n_chats < N_CHATS // 2)
+    monkeypatch.undo()
+    bring_back()
+    qtbot.waitUntil(lambda: history.model.n_chats > N_CHATS // 2)
+    window.close()

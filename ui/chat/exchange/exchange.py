@@ -70,6 +70,8 @@ class Exchange(QObject):
 
     def _on_line(self, process: HelperProcess, line: bytes, taken: Taken, problems: list[str]) -> None:
         def work(store: ChatStore) -> float | None:
+            if self._process is not process:
+                return None  # it was stopped, while this waited
             # A chat can have megabytes: it is parsed on the thread of the store.
             said = json.loads(line)
             if "problem" in said:

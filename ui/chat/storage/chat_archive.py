@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import sqlite3
 import threading
@@ -11,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from models.files.disk import backup_of, move_database
-from ui.chat.storage.rescue import rescue
-from ui.chat.storage.store import ChatStore, ResultT, StoreDamaged, StoreTooNew
+from ui.chat.storage.rescue import Rescue
+from ui.chat.storage.store import ChatStore, ResultT, StoreDamaged, StoreTooNew, forget_mark, mark_of
 from ui.client.chat_records import Chat, Message
 from ui.language import tr
 
@@ -36,7 +37,7 @@ class ChatArchive:
         on_problem: Callable[[str | None], None],
         saw_id: Callable[[int], None] = lambda number: None,
     ) -> None:
-        self._path = path
+        self.path = path
         self._post = post
         self._on_problem = on_problem
         self._saw_id = saw_id
@@ -81,6 +82,7 @@ class ChatArchive:
                 answer = store.mended(ask)
             except Exception as error:
                 # Whatever one question meets: this thread must live, since it saves all chats.
+                self._mark_if_damaged(error)
                 self._tell(tr("The chats could not be read: {reason}", reason=disk_reason(error)))
             self._post(lambda: then(answer))
 
@@ -89,23 +91,37 @@ class ChatArchive:
     @property
     def damaged(self) -> list[Path]:
         """The damaged files of chats that were set aside, the last one first."""
-        return sorted(self._path.parent.glob(f"{self._path.stem}.damaged-*{self._path.suffix}"), reverse=True)
+        return sorted(self.path.parent.glob(f"{self.path.stem}.damaged-*{self.path.suffix}"), reverse=True)
 
     @property
     def backup(self) -> Path | None:
         """The copy that was made before the file was changed to a newer version; None where there is none."""
-        kept = backup_of(self._path)
+        kept = backup_of(self.path)
         return kept if kept.exists() else None
 
-    def bring_back(self, source: Path, then: Callable[[int], None]) -> None:
-        """Bring the chats of a damaged file or a backup back, as far as they can be read; ``then`` gets how many."""
+    def mark_damaged(self) -> None:
+        """Let the next start check the file whole, which sets a damaged one aside; raises OSError."""
+        mark_of(self.path).touch()
 
-        def work(store: ChatStore) -> int:
-            n_chats = rescue(source, store)
+    def bring_back(self, rescue: Rescue, progressed: Callable[[], None], then: Callable[[bool], None]) -> None:
+        """Bring lost chats back in steps, so that others may use the store in between.
+
+        ``then`` gets whether the disk took what there was.
+        """
+
+        def step(store: ChatStore) -> bool:
+            rescue.step(store)
             self._saw_id(store.highest_id())
-            return n_chats
+            return True
 
-        self.ask(work, then, 0)
+        def done(is_taken: bool) -> None:
+            if rescue.is_over or not is_taken:
+                then(is_taken)
+                return
+            progressed()
+            self.ask(step, done, False)
+
+        self.ask(step, done, False)
 
     def close(self, timeout: float = 3.0) -> None:
         """Write what is left and stop; waits at most ``timeout`` seconds."""
@@ -168,7 +184,7 @@ class ChatArchive:
         is_news, self._next_try = not self._next_try, time.monotonic() + RETRY_SECONDS
         if not is_news:
             return
-        parent, reason = self._path.parent, disk_reason(error)
+        parent, reason = self.path.parent, disk_reason(error)
         if isinstance(error, sqlite3.OperationalError):
             words = tr(
                 "Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.",
@@ -176,8 +192,14 @@ class ChatArchive:
                 reason=reason,
             )
         else:  # the file is damaged, which does not pass
+            self._mark_if_damaged(error)
             words = tr("Chats cannot be saved in {parent}: {reason}", parent=parent, reason=reason)
         self._tell(words)
+
+    def _mark_if_damaged(self, error: Exception) -> None:
+        if _is_of_damage(error) and not self.is_in_memory:
+            with contextlib.suppress(OSError):
+                self.mark_damaged()
 
     def _worked(self) -> None:
         if self._next_try:
@@ -189,14 +211,14 @@ class ChatArchive:
 
     def _open(self) -> ChatStore:
         try:
-            return ChatStore(self._path)
+            return ChatStore(self.path)
         except StoreDamaged:
             return self._open_beside_damaged()
         except StoreTooNew:
             return self._open_in_memory(
                 tr(
                     "The chats in {path} were written by a newer Slipstream: update it. {MEMORY_ONLY}",
-                    path=self._path,
+                    path=self.path,
                     MEMORY_ONLY=MEMORY_ONLY,
                 )
             )
@@ -204,7 +226,7 @@ class ChatArchive:
             return self._open_in_memory(
                 tr(
                     "Chats cannot be saved in {parent}: {reason} {MEMORY_ONLY}",
-                    parent=self._path.parent,
+                    parent=self.path.parent,
                     reason=disk_reason(error),
                     MEMORY_ONLY=MEMORY_ONLY,
                 )
@@ -217,13 +239,13 @@ class ChatArchive:
 
     def _open_beside_damaged(self) -> ChatStore:
         try:
-            kept = set_aside(self._path)
-            store = ChatStore(self._path)
+            kept = set_aside(self.path)
+            store = ChatStore(self.path)
         except (sqlite3.Error, OSError, StoreDamaged) as error:
             return self._open_in_memory(
                 tr(
                     "The chats in {path} are damaged and could not be set aside: {error}. {MEMORY_ONLY}",
-                    path=self._path,
+                    path=self.path,
                     error=error,
                     MEMORY_ONLY=MEMORY_ONLY,
                 )
@@ -237,7 +259,12 @@ def set_aside(path: Path) -> Path:
     """Move a damaged database and its side files out of the way; return where it is now."""
     kept = path.with_name(f"{path.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}{path.suffix}")
     move_database(path, kept)
+    forget_mark(path)
     return kept
+
+
+def _is_of_damage(error: Exception) -> bool:
+    return any(words in str(error).lower() for words in ("malformed", "not a database"))
 
 
 def disk_reason(error: Exception) -> str:
@@ -251,7 +278,7 @@ def disk_reason(error: Exception) -> str:
         return tr("the file cannot be opened or the folder cannot be written to.")
     if "locked" in text:
         return tr("another program holds the file.")
-    if "malformed" in text or "not a database" in text:
+    if _is_of_damage(error):
         return tr(
             "the file is damaged. Start Slipstream again: where it finds the damage, it offers to bring back the chats."
         )

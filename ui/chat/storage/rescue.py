@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+import threading
+import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,45 +15,87 @@ from ui.chat.storage.store import ChatStore, readable
 
 Row = dict[str, Any]
 RESCUED = "A chat whose title was lost"
+STEP_SECONDS = 0.1  # whoever opens a chat meanwhile waits no longer
 
 
-def rescue(source: Path, store: ChatStore) -> int:
-    """Bring what can be read of ``source`` into ``store``, which keeps what it has; return how many chats came.
+class Rescue:
+    """Brings what can be read of a file of chats into a store, which keeps what it has, some chats at each step.
 
-    A reply whose question was lost stays, as the beginning of its chat. Raises sqlite3 errors of ``store`` alone.
+    A reply whose question was lost stays, as the beginning of its chat. ``n_chats`` have come so far. The file is only
+    read.
     """
-    try:
-        lost = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
-    except sqlite3.Error:
-        return 0
-    lost.text_factory = readable
-    try:
-        chats = {row["id"]: row for row in _rows(lost, "chat") if row.get("deleted_ms") is None}
-        messages = {row["id"]: row for row in _rows(lost, "message")}
-    finally:
-        lost.close()
-    for row in messages.values():
-        if row.get("chat_id") not in chats:
-            when = row.get("created_ms")
-            made = {"id": row.get("chat_id"), "title": RESCUED, "created_ms": when, "updated_ms": when}
-            chats[row.get("chat_id")] = made
-        if row.get("parent_id") not in messages:
-            row["parent_id"] = None
-    return store.take_rows(list(chats.values()), [messages[number] for number in sorted(messages)])
 
+    def __init__(self, source: Path) -> None:
+        self.source = source
+        self.n_chats = 0
+        self._chats: list[Row] | None = None  # that are left, the latest one last; None until they were read
+        self._messages = defaultdict[object, list[Row]](list)  # by chat
+        self._n_all = 0
+        self._is_stopped = threading.Event()
 
-def _rows(lost: sqlite3.Connection, table: str) -> Iterator[Row]:
-    """Yield the rows of a table from its beginning and then from its end, each time up to the first broken page."""
-    seen: set[int] = set()
-    for order in ("ASC", "DESC"):
-        try:
-            cursor = lost.execute(f"SELECT * FROM {table} ORDER BY id {order}")
-            names = [column[0] for column in cursor.description]
-            for values in cursor:
-                row = dict(zip(names, values, strict=True))
-                if row.get("id") in seen:
-                    break
-                seen.add(row["id"])
-                yield row
-        except (sqlite3.Error, KeyError):
-            continue
+    @property
+    def share(self) -> float | None:
+        """How much was brought, of 1; None until it was read."""
+        return None if self._chats is None else 1.0 - len(self._chats) / max(self._n_all, 1)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was stopped before it had an end."""
+        return self._is_stopped.is_set() and self._chats != []
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self._is_stopped.is_set() or self._chats == []
+
+    def stop(self) -> None:
+        """End the step that is at work soon; what has come stays. From any thread."""
+        self._is_stopped.set()
+
+    def step(self, store: ChatStore) -> None:
+        """Read all, or bring some chats, each of them whole. Raises sqlite3 errors of ``store`` alone."""
+        if self._chats is None:
+            self._read()
+            return
+        until = time.monotonic() + STEP_SECONDS
+        while self._chats and not self._is_stopped.is_set():
+            chat = self._chats[-1]
+            self.n_chats += store.take_rows([chat], self._messages[chat["id"]])
+            del self._messages[chat["id"]], self._chats[-1]
+            if time.monotonic() > until:
+                break
+
+    def _read(self) -> None:
+        chats = dict[object, Row]()
+        messages = dict[Any, Row]()
+        with contextlib.suppress(sqlite3.Error):
+            lost = sqlite3.connect(f"{self.source.absolute().as_uri()}?mode=ro", uri=True)
+            lost.text_factory = readable
+            with contextlib.closing(lost):
+                chats = {row["id"]: row for row in self._rows(lost, "chat") if row.get("deleted_ms") is None}
+                messages = {row["id"]: row for row in self._rows(lost, "message")}
+        for number in sorted(messages):
+            row = messages[number]
+            chat, when = row.get("chat_id"), row.get("created_ms")
+            if chat not in chats:
+                chats[chat] = {"id": chat, "title": RESCUED, "created_ms": when, "updated_ms": when}
+            if messages.get(row.get("parent_id"), {}).get("chat_id") != chat:
+                row["parent_id"] = None
+            self._messages[chat].append(row)
+        self._chats, self._n_all = list(chats.values()), len(chats)
+
+    def _rows(self, lost: sqlite3.Connection, table: str) -> Iterator[Row]:
+        """Yield the rows of a table from its beginning and then from its end, each time up to the first broken page."""
+        seen: set[int] = set()
+        for order in ("ASC", "DESC"):
+            try:
+                cursor = lost.execute(f"SELECT * FROM {table} ORDER BY id {order}")
+                names = [column[0] for column in cursor.description]
+                for values in cursor:
+                    row = dict(zip(names, values, strict=True))
+                    if row.get("id") in seen or self._is_stopped.is_set():
+                        break
+                    seen.add(row["id"])
+                    yield row
+            except (sqlite3.Error, KeyError):
+                continue

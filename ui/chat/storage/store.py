@@ -110,7 +110,7 @@ ResultT = TypeVar("ResultT")
 _NUMBERED = ("chat", "message", "prompt")
 MEMORY = ":memory:"
 NEW_CHAT, NEW_BESIDE = 0, -1  # no chat has these ids: one that has not begun, alone or beside another
-CHECKED_BYTES = 64 << 20  # a file up to this size is checked whole at start; it takes well under a second
+CHECKED_BYTES = 64 << 20  # a file up to this size is checked whole at each start; it takes well under a second
 SEARCH_LIMIT = 200
 _MARKS = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
 
@@ -120,6 +120,22 @@ def _make_private(path: Path) -> None:
     with contextlib.suppress(OSError):  # SQLite says what is wrong with the folder
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         path.chmod(0o600)
+
+
+def is_large(path: Path) -> bool:
+    """Return whether a file of chats is too large to be checked at each start."""
+    return path.stat().st_size > CHECKED_BYTES
+
+
+def mark_of(path: Path) -> Path:
+    """Return the empty file that lets the next start check a file of chats whole, however large that is."""
+    return path.with_name(f"{path.name}.check")
+
+
+def forget_mark(path: Path) -> None:
+    """Let the next start check a file of chats as usual."""
+    with contextlib.suppress(OSError):  # a mark that stays costs a check, nothing else
+        mark_of(path).unlink()
 
 
 class StoreDamaged(Exception):
@@ -159,8 +175,9 @@ class ChatStore:
         self._db.create_function("around", 2, lambda text, word: _around(readable(text), word), deterministic=True)
         for pragma in ("busy_timeout=5000", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
             self._db.execute(f"PRAGMA {pragma}")
-        if path is not None and path.stat().st_size <= CHECKED_BYTES:
+        if path is not None and (mark_of(path).exists() or not is_large(path)):
             self._check()
+            forget_mark(path)
         if path is not None:
             self._back_up(path)
         self._migrate()
