@@ -4,6 +4,9 @@ Ember replies to the bench's prompts, and at each position Ember-draft's proposa
 decisions of speculation then run over these texts, one after the other. The time of a step comes from a recorded curve
 over its rows (``simulation.py``). Each way is compared with the best fixed depth, and draft model and lookups together
 with the better of the two. The prompts come in several orders, because a way learns from each.
+
+On the curve "deep" the draft is always right and takes a tenth of a step, as in ``bench draft``. There it is also
+charged for reading what it did not write: the prompt, and what lookups have found.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import random
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,7 +27,9 @@ from benchmarks import prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, LOOKUP, Way, fixed
 from benchmarks.engine_client import EngineClient, Question
 from benchmarks.report import BenchReport, ReportRow, run_bench, say
-from benchmarks.simulation import CURVES, ROUND, SimulatedDraftModel, SimulatedEngine
+from benchmarks.simulation import CURVES, SimulatedDraftModel, SimulatedEngine
+from core.cost.cost_model import Calibration, CostModel
+from core.kv_cache.slot import TokenBuffer
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence as Running
 from core.speculation.proposers.context_proposer import PRIORS, DraftSampler
@@ -36,6 +41,14 @@ from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 DEPTHS = (1, 2, 3, 4, 6, 8, 12)
 _N_CTX = 512
+# Seconds of a step by its rows on two AMD cores: deep Ember with 60 layers, and Ember, which drafts for it.
+DEEP = "deep"
+_STEPS = CURVES | {
+    DEEP: Calibration({1: 0.0068, 2: 0.0085, 3: 0.0097, 4: 0.0115, 5: 0.0145, 8: 0.0182, 12: 0.027, 16: 0.036})
+}
+_EMBER_STEPS = Calibration({1: 0.00078, 2: 0.0009, 3: 0.001, 4: 0.0014, 8: 0.002, 16: 0.0034, 32: 0.0058})
+# The evidence of a perfect draft's token where the recorded draft had another one: a chance of a half.
+_IN_DOUBT = 6
 
 
 @dataclass(frozen=True)
@@ -72,11 +85,26 @@ def record(asked: Iterable[prompts.BenchPrompt], n_tokens: int = prompts.N_TOKEN
     return texts
 
 
-class RecordedDraftModel(SimulatedDraftModel):
-    """Proposes what Ember-draft proposed. After a wrong one it goes on as if that were right: the rest is rejected."""
+def perfect(text: RecordedText) -> RecordedText:
+    """Return a text with a draft that is always right, and as sure as the recorded one where that was right."""
+    pairs = zip(text.reply, text.guesses, strict=True)
+    guesses = (
+        guess if guess is not None and guess.token == token else ProposedToken(token, _IN_DOUBT)
+        for token, guess in pairs
+    )
+    return replace(text, guesses=tuple(guesses))
 
-    def __init__(self) -> None:
+
+class RecordedDraftModel(SimulatedDraftModel):
+    """Proposes what Ember-draft proposed. After a wrong one it goes on as if that were right: the rest is rejected.
+
+    With ``steps`` its time depends on its rows, and it has to read what it has not written.
+    """
+
+    def __init__(self, steps: Calibration | None = None) -> None:
         super().__init__("draft", lambda *_: True)
+        self._cost = CostModel(steps) if steps is not None else None
+        self._held = TokenBuffer(np.empty(0, np.int32))
         self.table = AcceptanceTable(PRIORS)
         self.text = RecordedText("", (), (), ())
         self._n_judged = 0
@@ -84,21 +112,46 @@ class RecordedDraftModel(SimulatedDraftModel):
     def begin(self, sequence: Running) -> None:
         """Count what it would have proposed from the reply's first token on."""
         self._n_judged = sequence.n_prompt
+        self._held.truncate(0)
+
+    def n_unread(self, sequence: Running) -> int:
+        """Return how many tokens it has not read, with the last one."""
+        if self._cost is None:
+            return super().n_unread(sequence)
+        return len(sequence.tokens) - self._held.common_prefix(sequence.tokens.view[:-1])
+
+    def round_seconds(self, n_chains: int) -> float:
+        """Return the seconds of a round."""
+        return self.catch_up_seconds(n_chains)
+
+    def catch_up_seconds(self, n_behind: int) -> float:
+        """Return the seconds of reading on."""
+        return super().catch_up_seconds(n_behind) if self._cost is None else self._cost.time(n_behind)
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the next token of each chain."""
-        self.clock.now += ROUND
         self.n_asked += len(chains)
+        n_rows = 0
         for chain in chains:
-            if not chain.tokens:
+            if chain.tokens:
+                n_rows += 1
+                self._held.append(chain.tokens[-1])
+            else:
+                n_rows += self.n_unread(chain.sequence)
+                self._read(chain.sequence, len(chain.sequence.tokens))
                 self._judge(chain.sequence)
+        self.clock.now += self.catch_up_seconds(n_rows)
         return [self._guess(chain.position) for chain in chains]
 
     def read_along(self, sequence: Running) -> None:
         """Note how often it would have been right lately."""
-        self.clock.now += ROUND
+        self.clock.now += self.catch_up_seconds(max(self.n_unread(sequence) - 1, 1))
         self.n_probes += 1
+        self._read(sequence, len(sequence.tokens) - 1)
         self._judge(sequence)
+
+    def _read(self, sequence: Running, end: int) -> None:
+        self._held = TokenBuffer(sequence.tokens.view[:end])
 
     def _guess(self, position: int) -> ProposedToken | None:
         place = position - len(self.text.prompt)
@@ -119,10 +172,10 @@ class RecordedEngine(SimulatedEngine):
 
     def __init__(self, curve: str, way: Way) -> None:
         """Begin in the state of a new server."""
-        self._draft = RecordedDraftModel()
+        self._draft = RecordedDraftModel(_EMBER_STEPS if curve == DEEP else None)
         self._text = RecordedText("", (0,), (), ())
         super().__init__(
-            CURVES[curve],
+            _STEPS[curve],
             *([self._draft] if way.with_draft else []),
             ngram=NgramProposer() if way.with_lookup else None,
             fixed_depth=way.depth,
@@ -213,9 +266,10 @@ def measure(options: argparse.Namespace) -> BenchReport:
     report = BenchReport("replay", settings=settings)
     say("recording")
     texts = record([one for kind in prompts.KINDS for one in prompts.of_kind(kind)[: options.prompts]])
-    for curve in CURVES:
+    for curve in _STEPS:
         say(curve)
-        report.rows += rows_of(texts, curve, options.orders)
+        asked = [perfect(text) for text in texts] if curve == DEEP else texts
+        report.rows += rows_of(asked, curve, options.orders)
     report.summary = dict(summarise(report.rows))
     return report
 

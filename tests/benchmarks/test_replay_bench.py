@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from benchmarks import prompts
-from benchmarks.contenders import AUTO, Way
-from benchmarks.replay import RecordedEngine, RecordedText, record, rows_of, summarise
+from benchmarks.contenders import AUTO, Way, fixed
+from benchmarks.replay import DEEP, RecordedEngine, RecordedText, perfect, record, rows_of, summarise
 from benchmarks.simulation import CURVES
 from tests.support.engines import complete, open_engine
 from tests.support.prompts import GREEDY
@@ -46,6 +47,19 @@ def test_deciding_is_no_loss_on_any_curve(texts: list[RecordedText], curve: str)
     assert summary["adaptive_vs_plain_min"] > 0.97
     assert summary["adaptive_vs_best_fixed_min"] > 0.9
     assert summary["auto_vs_best_part_min"] > 0.9
+
+
+def test_a_perfect_draft_is_always_right_and_pays_for_what_it_reads(texts: list[RecordedText]) -> None:
+    sure = [perfect(text) for text in texts]
+    for text in sure:
+        assert tuple(guess.token for guess in text.guesses if guess is not None) == text.reply
+    rows = {(row["kind"], row["way"]): row["vs_plain"] for row in rows_of(sure, DEEP, n_orders=2)}
+    assert min(rows[kind, "adaptive"] for kind in ("story", "code")) > 1.8
+    # Reading a longer prompt takes longer.
+    text = sure[0]
+    longer = replace(text, prompt=text.prompt * 4)
+    brief, long = (RecordedEngine(DEEP, fixed(4)).decode(one) for one in (text, longer))
+    assert 0.8 < long / brief < 0.97
 
 
 def test_no_two_prompts_are_alike() -> None:
