@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stdout
+from io import StringIO
 from types import SimpleNamespace
 
 import httpx
@@ -14,6 +16,7 @@ from app.server.calls.generation import ChoiceUpdate
 from app.server.chat.run import Choice
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded
 from tests.app.server.conftest import CITY, GET_WEATHER, MODEL
+from ui.server.snippets import Address, snippets
 
 TOOL = GET_WEATHER | {"input_schema": CITY}
 STORY = {"model": MODEL, "max_tokens": 24, "messages": [{"role": "user", "content": "Tell me a story about a fox."}]}
@@ -49,6 +52,19 @@ def test_a_message_says_what_a_chat_says_whole_and_as_a_stream(server, client):
     model = client.models.retrieve(MODEL)
     assert (model.type, model.id, model.display_name) == ("model", MODEL, MODEL)
     assert model.created_at.year >= 2024
+
+
+def test_the_script_that_the_window_copies_runs(server, client):
+    (script,) = (
+        one.text
+        for one in snippets(Address(server.url, server.process.api_key, MODEL, 1_024))
+        if one.client == "Python: anthropic"
+    )
+    names = {}
+    with redirect_stdout(StringIO()) as said:
+        exec(compile(script, "script", "exec"), names)
+    names["client"].close()
+    assert len(said.getvalue().split()) > 5
 
 
 @pytest.mark.parametrize("stream", [False, True])
