@@ -1,6 +1,6 @@
 """The self-test of this build of llama.cpp, in a child process, because a wrong build can crash.
 
-``python -m core.machine.self_test`` says what is wrong in one sentence. ``--describe`` prints what llama.cpp reports
+``python -m app.doctor.self_test`` says what is wrong in one sentence. ``--describe`` prints what llama.cpp reports
 about itself and this machine as JSON.
 """
 
@@ -56,7 +56,7 @@ def explain(code: int, output: str, errors: str) -> str | None:
 def run_in_child() -> str | None:
     """Run the checks in a child process; return a sentence on what failed, None if nothing did."""
     try:
-        child = run_module("core.machine.self_test", _CHILD, seconds=_SECONDS)
+        child = run_module("app.doctor.self_test", _CHILD, seconds=_SECONDS)
     except subprocess.TimeoutExpired:
         return Sentence(
             "llama.cpp did not finish a test decode within {seconds} s. {advice}", seconds=_SECONDS, advice=_ADVICE
