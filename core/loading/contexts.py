@@ -19,7 +19,7 @@ from core.kv_cache.segment_store import SegmentStore
 from core.kv_cache.slot_table import SlotTable
 from core.llama.build import llama_version
 from core.llama.context import Batch, Context, ContextOptions
-from core.llama.model import Model, Vocab
+from core.llama.model import Model
 from core.llama.projector import Projector
 from core.loading.memory_need import ContextSize, cuts_windows, n_outputs, n_snapshots, read_instead
 from core.machine.host import core_count
@@ -37,7 +37,6 @@ class LoadedTarget:
     """A loaded model, and how it was loaded."""
 
     model: Model
-    vocab: Vocab
     context: Context
     facts: ModelFacts
     options: EngineOptions
@@ -133,7 +132,7 @@ def draft_file(target: LoadedTarget, path: str, facts: ModelFacts) -> Iterator[M
     metadata = read_instead(facts, target.size.n_ctx)
     model = Model(path, options, n_gpu_layers=target.n_gpu_layers, metadata=metadata)
     with closed_on_failure(model):
-        reason = why_vocabularies_differ(target.vocab, model.vocab)
+        reason = why_vocabularies_differ(target.model.vocab, model.vocab)
         if reason:
             raise cannot_draft(target, path, reason)
         yield model
