@@ -75,10 +75,7 @@ def check_workers(workers: Sequence[tuple[str, str]]) -> tuple[tuple[Device, ...
         except SlipstreamError as error:
             lost.append(error.message)
             continue
-        lent += [
-            Device(f"{address}/{one.name}", one.description, one.kind.value, one.free, one.total, found.lent(one))
-            for one in found.devices
-        ]
+        lent += [replace(found.device(one), description=one.description, kind=one.kind.value) for one in found.devices]
     return tuple(lent), tuple(lost)
 
 
