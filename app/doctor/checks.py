@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from app import __version__
 from app.client.discovery import RunningServer, running_servers
 from app.doctor.machine import nvidia_gpus, package_version
-from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, ServerFacts, SystemFacts
+from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, LlamaSystem, ServerFacts, SystemFacts
 from app.environment import paths
 from core.process.child_process import run_module
-from core.values.engine_options import Device, LlamaSystem
+from core.values.engine_options import Device
 from core.values.errors import SlipstreamError
 from models.estimate.fit.plan import LoadSetting
 from models.formatting.sentence import Sentence

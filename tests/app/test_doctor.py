@@ -20,6 +20,7 @@ from app.doctor.report import (
     BandwidthFacts,
     DoctorReport,
     FolderFacts,
+    LlamaSystem,
     ServerFacts,
     SystemFacts,
     faults,
@@ -31,7 +32,6 @@ from app.environment.exit_codes import ExitCode
 from core.machine import bandwidth, known_machine
 from core.machine.host import this_machine
 from core.machine.known_machine import MachineProbe, remembered_probe
-from core.values.engine_options import LlamaSystem
 from models.estimate.speed.probe import Probe
 
 LLAMA = {
