@@ -8645,8 +8645,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
-      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back: {rate:expected} (an estimate).</source>
-      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück: {rate:expected} (eine Schätzung).</translation>
+      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back{speed}.</source>
+      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück{speed}.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -8687,11 +8687,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../core/loading/memory_fit.py" />
       <source>This machine alone is expected to be faster, so nothing is on {workers}; {how} insists.</source>
       <translation>Dieser Rechner allein ist voraussichtlich schneller, auf {workers} ist also nichts; {how} besteht darauf.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/memory_fit.py" />
-      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back.</source>
-      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -8747,6 +8742,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../core/loading/memory_fit.py" />
       <source>a draft</source>
       <translation>einem Entwurfsmodell</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>: {rate:expected} (an estimate)</source>
+      <translation>: {rate:expected} (eine Schätzung)</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_need.py" />
