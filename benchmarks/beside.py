@@ -58,7 +58,10 @@ class Company:
     def read_at_work(self, text: str) -> float:
         """Return the seconds that a prompt adds to the steps of the other, decoding sequences."""
         others = self._submit(self._others, _AT_WORK_TOKENS)
-        while any(sequence.is_prefilling for sequence in self._engine.scheduler.running) or self._engine.n_waiting:
+        while (
+            any(sequence.is_prefilling for sequence in self._engine.scheduler.running)
+            or self._engine.scheduler.waiting.size
+        ):
             self._engine.step()
         alone = self._time_steps()
         seconds, n_steps = self._time_prompt(text)

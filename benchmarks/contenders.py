@@ -162,7 +162,7 @@ class DecodingStage:
             )
         own = MeasuredContext(base.context, cost, self._n_slots, ReadCost.of(self._facts, "f16"))
         slots = SlotTable(AttentionMemory(base.context), self._n_slots)
-        intake = InputProcessor(base.model, base.vocab, base.n_ctx)
+        intake = InputProcessor(base.model, base.n_ctx)
         engine = Engine(own, intake, slots, Meter(cost, own.reads), speculator)
         return Contender(way, engine, draft)
 

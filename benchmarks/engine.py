@@ -55,7 +55,7 @@ class EngineLoop:
             request = Request(name, prompt, N_CTX, sampling=GREEDY)
             self._engine.submit(self._engine.prepare(request))
         running = self._engine.scheduler.running
-        while self._engine.n_waiting or any(not sequence.n_generated for sequence in running):
+        while self._engine.scheduler.waiting.size or any(not sequence.n_generated for sequence in running):
             self._engine.step()
 
     @property

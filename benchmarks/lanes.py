@@ -135,15 +135,15 @@ class Lanes:
         """Return the mean seconds of planning a step where all slots decode and ``n_waiting`` wait in line."""
         engine = self.engine
         names = self.submit(Lane.BATCH, _N_CTX // 2, self._n_slots + n_waiting, speculates=False)
-        while engine.n_waiting > n_waiting or any(s.is_prefilling for s in engine.scheduler.running):
+        while engine.scheduler.waiting.size > n_waiting or any(s.is_prefilling for s in engine.scheduler.running):
             engine.step()
         for _ in range(_FIRST_TOKENS):
             engine.step()
-        before, n_steps = engine.stats.plan, engine.n_steps
+        before, n_steps = engine.stats.plan, engine.stats.n_steps
         for _ in range(_PLAN_STEPS):
             engine.step()
-        assert engine.n_waiting == n_waiting, "somebody ended while planning was measured"
-        seconds = (engine.stats.plan - before) / (engine.n_steps - n_steps)
+        assert engine.scheduler.waiting.size == n_waiting, "somebody ended while planning was measured"
+        seconds = (engine.stats.plan - before) / (engine.stats.n_steps - n_steps)
         self.clear(names)
         return seconds
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from app.doctor.machine import machine, versions
 from app.environment.exit_codes import ExitCode
-from core.machine.host import machine, versions
 from models.formatting.program import PROGRAM
 
 ReportRow = dict[str, Any]

@@ -162,7 +162,7 @@ class Bootstrap:
         One for the CPU takes the place of one for a GPU.
         """
         self.progress.begin("Self-test")
-        command = [str(self.venv.python), "-P", "-m", "core.machine.self_test"]
+        command = [str(self.venv.python), "-P", "-m", "app.doctor.self_test"]
         try:
             run_logged("The self-test of llama.cpp", command, self.log)
         except CommandFailed as error:

@@ -14,16 +14,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
 from app.client.discovery import RunningServer, running_servers
-from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, ServerFacts, SystemFacts
+from app.doctor.machine import nvidia_gpus, package_version
+from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, LlamaSystem, ServerFacts, SystemFacts
 from app.environment import paths
 from core.process.child_process import run_module
-from core.values.engine_options import Device, LlamaSystem
+from core.values.engine_options import Device
 from core.values.errors import SlipstreamError
 from models.estimate.fit.plan import LoadSetting
 from models.formatting.sentence import Sentence
@@ -41,8 +41,8 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
 
     ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token.
     """
+    from app.doctor.self_test import run_in_child
     from core.machine.known_machine import CPU
-    from core.machine.self_test import run_in_child
 
     with ThreadPoolExecutor(3) as pool:
         llama, selftest, servers = pool.submit(check_llama), pool.submit(run_in_child), pool.submit(check_servers)
@@ -75,16 +75,13 @@ def check_workers(workers: Sequence[tuple[str, str]]) -> tuple[tuple[Device, ...
         except SlipstreamError as error:
             lost.append(error.message)
             continue
-        lent += [
-            Device(f"{address}/{one.name}", one.description, one.kind.value, one.free, one.total, found.lent(one))
-            for one in found.devices
-        ]
+        lent += [replace(found.device(one), description=one.description, kind=one.kind.value) for one in found.devices]
     return tuple(lent), tuple(lost)
 
 
 def check_system() -> SystemFacts:
     """Look at machine and programs."""
-    from core.machine.host import nvidia_gpus, this_machine
+    from core.machine.host import this_machine
     from models.estimate.fit.memory import free_memory, total_memory
 
     machine = this_machine()
@@ -92,7 +89,7 @@ def check_system() -> SystemFacts:
         slipstream=__version__,
         os=_os_name(),
         python=platform.python_version(),
-        qt=_package_version("PySide6-Essentials"),
+        qt=package_version("PySide6-Essentials"),
         cpu=machine.cpu,
         n_cores=machine.n_cores,
         n_threads=machine.n_threads,
@@ -105,10 +102,10 @@ def check_system() -> SystemFacts:
 
 def check_llama() -> LlamaSystem:
     """Ask llama.cpp in a process of its own, which may die."""
-    from core.machine.self_test import DESCRIBE
+    from app.doctor.self_test import DESCRIBE
 
     try:
-        child = run_module("core.machine.self_test", DESCRIBE, seconds=_CHILD_SECONDS)
+        child = run_module("app.doctor.self_test", DESCRIBE, seconds=_CHILD_SECONDS)
     except subprocess.TimeoutExpired:
         return LlamaSystem(
             problem=Sentence("llama.cpp did not list its devices within {seconds} s.", seconds=_CHILD_SECONDS)
@@ -268,13 +265,6 @@ def _os_name() -> str:
     except OSError:
         name = "Linux"
     return f"{name} ({platform.machine()}, kernel {platform.release()})"
-
-
-def _package_version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _display() -> str | None:

@@ -5,9 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from core.values.engine_options import Device, LlamaSystem
+from core.values.engine_options import Device
+from core.values.errors import BadOption
 from models.formatting.figures import how_many, size
 from models.formatting.program import PROGRAM
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaSystem:
+    """Version of the bindings, version of llama.cpp, features it was compiled with, and devices.
+
+    ``heads`` has for each kind of draft head the reason why it cannot be used, or None. ``problem`` says why nothing is
+    known.
+    """
+
+    package: str | None = None
+    version: str | None = None
+    features: tuple[str, ...] = ()
+    can_offload: bool = False
+    devices: tuple[Device, ...] = ()
+    heads: Mapping[str, str | None] = field(default_factory=dict)
+    problem: str | None = None
+
+    def must_have(self, names: Iterable[str]) -> None:
+        """Raise BadOption for the name of a device that is not there."""
+        known = [one.name for one in self.devices]
+        for name in names:
+            if name not in known:
+                raise BadOption(f"There is no device called {name!r} (--device). This machine has {', '.join(known)}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,9 @@ from core.llama.context import Context
 from core.machine.host import OtherPrograms, core_count
 
 # Pressure: a fading sum of how much the latest steps exceeded _USUAL times the expected time, in expected steps. One
-# slow step adds at most _MOST_OF_ONE, which is below the limit, so a single outlier changes nothing. The higher limit
-# applies after fewer threads turned out to be unnecessary at the first probe.
+# slow step adds at most _MOST_OF_ONE, which is below the limit, so a single outlier changes nothing.
 _FADING, _USUAL = 1.0 - 1.0 / 24.0, 1.5
-_LIMIT, _HIGHER_LIMIT, _MOST_OF_ONE = 10.0, 20.0, 8.0
+_LIMIT, _MOST_OF_ONE = 10.0, 8.0
 # The cost model does not learn while the pressure is above _UNCLEAR, nor from a step of more than SUSPICIOUS times the
 # expected time.
 _UNCLEAR, SUSPICIOUS = 3.0, 3.0
@@ -71,7 +70,7 @@ class ThreadTuner:
         self.is_shared = True
         self._counts = counts
         self._state = _State.ALL
-        self._pressure, self._limit = 0.0, _LIMIT
+        self._pressure = 0.0
         self._latest: deque[float] = deque(maxlen=_LATEST)
         self._n_free = 0
         self._due_at = float("-inf")
@@ -81,7 +80,6 @@ class ThreadTuner:
         self._trial: list[float] = []
         self._found: dict[int, float] = {}
         self._tries_all = True
-        self._n_probes = 0
         self._top = counts[-1]
 
     @property
@@ -102,7 +100,7 @@ class ThreadTuner:
         if self._n_free:
             self._n_free -= 1
             self._pressure, self.is_learning = 0.0, True
-        elif pressure >= self._limit and now >= self._due_at:
+        elif pressure >= _LIMIT and now >= self._due_at:
             if self.is_shared:
                 self._search(self._counts[-2])
             else:
@@ -152,13 +150,12 @@ class ThreadTuner:
         if now < self._due_at:
             return
         lower = [count for count in self._counts if count < self.count]
-        if self._pressure >= self._limit and lower:
+        if self._pressure >= _LIMIT and lower:
             self._search(lower[-1])
             return
         higher = [count for count in self._counts if self.count < count <= self._top]
         if not higher:
             return
-        self._n_probes += 1
         self._begin(_State.PROBING, higher[-1] if self._tries_all else higher[0])
         self._tries_all = not self._tries_all
 
@@ -171,7 +168,6 @@ class ThreadTuner:
     # -- searching: downwards to the first count whose steps do not wait for cores --------------------------------
 
     def _search(self, first: int) -> None:
-        self._n_probes = 0
         self._found = {self.count: sum(self._latest) / max(len(self._latest), 1)}
         self._begin(_State.SEARCHING, first)
 
@@ -210,12 +206,10 @@ class ThreadTuner:
         n_lost = sum(self._trial) / self.slowdown - len(self._trial)
         if n_lost > _MOST_LOST:
             self._debt += n_lost * self.slowdown * expected
-            self._limit = _LIMIT
         elif len(self._trial) < _PROBE_STEPS:
             return
         elif self.count == self._counts[-1] and _mean(self._trial) <= max(_AS_ALWAYS, _BETTER * self.slowdown):
             self._return()
-            self._limit = _HIGHER_LIMIT if self._n_probes == 1 else _LIMIT
             return
         elif _mean(self._trial) <= _BETTER * self.slowdown:
             self._rest = _SHORTEST_REST

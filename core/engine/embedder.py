@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from core.cost.threads import BatchThreads
 from core.llama.context import DecodeStatus, EmbeddingContext, EmbeddingOptions, Rows
-from core.llama.model import Model, Vocab
+from core.llama.model import Model
 from core.scheduler.input_processor import PreparedRequest, checked_tokens, convert
 from core.scheduler.scheduler import ABOVE_BATCH, WaitingQueue
 from core.values.engine_options import Pooling
@@ -80,7 +80,6 @@ class Embedder:
     def __init__(
         self,
         model: Model,
-        vocab: Vocab,
         options: EmbeddingOptions,
         open_context: Callable[[EmbeddingOptions], EmbeddingContext],
         threads: BatchThreads | None,
@@ -89,7 +88,7 @@ class Embedder:
 
         ``close`` frees ``model`` only if ``owns_model`` is set.
         """
-        self.model, self.vocab, self.pooling, self.n_ctx = model, vocab, options.pooling, options.n_tokens
+        self.model, self.vocab, self.pooling, self.n_ctx = model, model.vocab, options.pooling, options.n_tokens
         self.owns_model = False
         self._options = options
         self._open_context = open_context

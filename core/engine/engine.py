@@ -186,21 +186,6 @@ class Engine:
         return not len(self.scheduler)
 
     @property
-    def n_steps(self) -> int:
-        """Steps made so far."""
-        return self.stats.n_steps
-
-    @property
-    def n_running(self) -> int:
-        """Requests that have a slot."""
-        return len(self.scheduler.running)
-
-    @property
-    def n_waiting(self) -> int:
-        """Requests that wait for a slot."""
-        return self.scheduler.waiting.size
-
-    @property
     def draft_model(self) -> DraftModelProposer | None:
         """The draft model; None if there is none."""
         return self.speculator.draft_model if self.speculator is not None else None
@@ -439,8 +424,8 @@ class Engine:
         totals = self.speculator.stats if self.speculator is not None else None
         known = Snapshot(
             is_idle=self.is_idle,
-            n_active=self.n_running,
-            n_waiting=self.n_waiting,
+            n_active=len(self.scheduler.running),
+            n_waiting=self.scheduler.waiting.size,
             lanes=self.scheduler.lane_counts(),
             # Cells that texts share count for each.
             n_cells_used=min(slots.n_resident, n_cells),

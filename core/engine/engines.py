@@ -94,8 +94,8 @@ class Engines:
 
     def activity(self) -> int | None:
         """Return a count that grows with each step and with each request that is prepared; None while work is left."""
-        n_steps = self.main.n_steps + self._embedder.n_steps
-        n_done = self._n_prepared + n_steps + (self._spark.n_steps if self._spark is not None else 0)
+        n_steps = self.main.stats.n_steps + self._embedder.n_steps
+        n_done = self._n_prepared + n_steps + (self._spark.stats.n_steps if self._spark is not None else 0)
         return n_done if self.is_idle else None
 
     def step(self) -> list[RequestEvent]:
@@ -141,7 +141,7 @@ class Engines:
         counts = self.main.scheduler.lane_counts()
         return replace(
             snapshot,
-            lanes=(*counts, LaneCount("spark", spark.n_running, spark.n_waiting)),
+            lanes=(*counts, LaneCount("spark", len(spark.scheduler.running), spark.scheduler.waiting.size)),
             n_steps=self.main.stats.n_steps + spark.stats.n_steps,
             n_shares=self.main.stats.n_shares + spark.stats.n_shares,
             n_drafts=self.main.stats.n_drafts,

@@ -283,15 +283,10 @@ class FoundOnDisk(NamedTuple):
 
 
 class WrittenToDisk(NamedTuple):
-    """A segment was written."""
+    """A segment was written, or could not be: then ``is_there`` is False."""
 
     id: bytes
-
-
-class LostOnDisk(NamedTuple):
-    """A segment could not be written."""
-
-    id: bytes
+    is_there: bool
 
 
 class ReadFromDisk(NamedTuple):
@@ -305,7 +300,7 @@ class FolderEmptied(NamedTuple):
     """Another program has deleted the folder, and with it all segments written before."""
 
 
-DiskEvent = FoundOnDisk | WrittenToDisk | LostOnDisk | ReadFromDisk | FolderEmptied
+DiskEvent = FoundOnDisk | WrittenToDisk | ReadFromDisk | FolderEmptied
 
 
 class DiskTier:
@@ -352,7 +347,7 @@ class DiskTier:
             (self._is_quiet.clear if is_working else self._is_quiet.set)()
 
     def write(self, header: SegmentHeader, blob: Blob) -> bool:
-        """Queue a segment, which ends in ``WrittenToDisk`` or ``LostOnDisk``; False if it is not accepted."""
+        """Queue a segment, which ends with ``WrittenToDisk``; False if it is not accepted."""
         if not self.is_ready:
             return False
         self._add(blob.nbytes)
@@ -411,17 +406,17 @@ class DiskTier:
 
     def _write(self, header: SegmentHeader, blob: Blob) -> None:
         self._is_quiet.wait(_LONGEST_DELAY)
-        event: DiskEvent = LostOnDisk(header.id)
+        is_there = False
         if time.monotonic() >= self._ready_at:
             try:
                 if self._folder.make():
                     self._say(FolderEmptied())
                 self._folder.write(header, blob)
-                event = WrittenToDisk(header.id)
+                is_there = True
             except OSError as error:
                 self._ready_at = time.monotonic() + _PAUSE
                 self._complain(error)
-        self._say(event)
+        self._say(WrittenToDisk(header.id, is_there))
         self._add(-blob.nbytes, -1)
 
     def _remove(self, name: bytes) -> None:

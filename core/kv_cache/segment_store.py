@@ -17,7 +17,6 @@ from core.kv_cache.disk_cache import (
     DiskTier,
     FolderEmptied,
     FoundOnDisk,
-    LostOnDisk,
     ReadFromDisk,
     SegmentHeader,
     WrittenToDisk,
@@ -315,10 +314,8 @@ class SegmentStore:
             match event:
                 case FoundOnDisk(header):
                     self._found(header)
-                case WrittenToDisk(name):
-                    self._written(name)
-                case LostOnDisk(name):
-                    self._lost(name)
+                case WrittenToDisk(name, is_there):
+                    (self._written if is_there else self._lost)(name)
                 case ReadFromDisk(name, blob):
                     self._has_read(name, blob)
                 case FolderEmptied():

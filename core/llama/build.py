@@ -7,10 +7,9 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
-from core.values.engine_options import LlamaSystem
 from core.values.errors import SlipstreamError
 
 # llama.cpp is imported within functions: a process that only asks for backends must not load it.
@@ -22,27 +21,6 @@ OWN_ATTENTION = "SLIPSTREAM"
 KEPT_GRAPHS = "SLIPSTREAM_GRAPHS"
 # Large buffers ask the kernel for huge pages.
 HUGE_PAGES = "SLIPSTREAM_HUGE_PAGES"
-
-
-def describe() -> LlamaSystem:
-    """Return llama.cpp's report. It starts the backends, so call it in a process that may crash."""
-    from core.llama.devices import list_devices
-    from core.llama.heads import KINDS, why_unavailable
-
-    try:
-        package = version("llama-cpp-python")
-    except PackageNotFoundError:
-        package = "unknown"
-    devices = list_devices()
-    return LlamaSystem(
-        package=package,
-        version=llama_version(),
-        features=features(),
-        # llama_supports_gpu_offload says yes to every build that can use devices of other machines.
-        can_offload=any(device.is_gpu for device in devices),
-        devices=devices,
-        heads={kind: why_unavailable(kind) for kind in KINDS},
-    )
 
 
 def features() -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from core.kv_cache.segment_store import SegmentStore
 from core.kv_cache.slot_table import SlotTable
 from core.llama.build import llama_version
 from core.llama.context import Batch, Context, ContextOptions
-from core.llama.model import Model, Vocab
+from core.llama.model import Model
 from core.llama.projector import Projector
 from core.loading.memory_need import ContextSize, cuts_windows, n_outputs, n_snapshots, read_instead
 from core.machine.host import core_count
@@ -37,7 +37,6 @@ class LoadedTarget:
     """A loaded model, and how it was loaded."""
 
     model: Model
-    vocab: Vocab
     context: Context
     facts: ModelFacts
     options: EngineOptions
@@ -133,7 +132,7 @@ def draft_file(target: LoadedTarget, path: str, facts: ModelFacts) -> Iterator[M
     metadata = read_instead(facts, target.size.n_ctx)
     model = Model(path, options, n_gpu_layers=target.n_gpu_layers, metadata=metadata)
     with closed_on_failure(model):
-        reason = why_vocabularies_differ(target.vocab, model.vocab)
+        reason = why_vocabularies_differ(target.model.vocab, model.vocab)
         if reason:
             raise cannot_draft(target, path, reason)
         yield model
@@ -193,13 +192,8 @@ def make_slots(
     """Return the slots of a target's context, with the cache behind them."""
     facts, options, cost, clock = target.facts, target.options, own.cost, own.clock
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
-    window = target.model.window
-    # Not (window, window): under that, earlier versions kept texts that were computed with less than was in sight.
-    seen: tuple[int, ...] = (window, target.cuts_windows) if window else (0, 0)
-    if window and not facts.window:  # as in Llama 4: earlier versions kept segments over the borders of its windows
-        seen = (*seen, window)
-    if facts.n_ctx_short:  # keys are turned by other angles in a longer context
-        seen = (*seen, target.size.n_ctx > facts.n_ctx_short)
+    # What decides how tokens see each other; keys are turned by other angles in a longer context.
+    seen = (target.model.window, target.cuts_windows, target.size.n_ctx > facts.n_ctx_short > 0)
     key = _key(options, seen, target.n_gpu_layers)
     per_token = max(facts.kv_bytes_per_token(options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _SEGMENT_BYTES // per_token))
@@ -214,11 +208,8 @@ def make_slots(
     )
 
 
-def _key(options: EngineOptions, seen: tuple[int, ...], n_gpu_layers: int) -> bytes | None:
-    """Return the key of files with texts of this model; None if there may be none.
-
-    ``seen`` is what the context decides of how tokens see each other.
-    """
+def _key(options: EngineOptions, seen: tuple[int, bool, bool], n_gpu_layers: int) -> bytes | None:
+    """Return the key of files with texts of this model; None if there may be none."""
     if options.lora:  # of which the key knows nothing
         return None
     placing = (n_gpu_layers, options.n_cpu_moe, options.devices)

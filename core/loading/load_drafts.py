@@ -89,7 +89,7 @@ def make_speculator(target: LoadedTarget, cost: CostModel, memory: AttentionMemo
         paid=paid,
         fixed_depth=options.draft_depth,
         memory=memory,
-        end_tokens=target.vocab.end_tokens,
+        end_tokens=target.model.vocab.end_tokens,
         clock=target.clock,
     )
 
@@ -243,7 +243,7 @@ def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
     cost = CostModel(draft.cost.snapshot())
     control = thread_control(context, cost, threads, loaded.n_gpu_layers)
     own = MeasuredContext(context, cost, loaded.n_slots, draft.reads, control)
-    intake = InputProcessor(draft.model, draft.model.vocab, min(facts.n_ctx, n_cells))
+    intake = InputProcessor(draft.model, min(facts.n_ctx, n_cells))
     memory = choose_memory(context, cost, is_recurrent=draft.model.is_recurrent, window=draft.model.window)
     slots = SlotTable(memory, loaded.n_slots)
     engine = Engine(own, intake, slots, Meter(cost, draft.reads))

@@ -21,7 +21,7 @@ from core.engine.meter import Meter
 from core.kv_cache.disk_cache import model_key
 from core.kv_cache.memory import choose_memory
 from core.llama.context import Batch, Context, EmbeddingContext, EmbeddingOptions, LoraAdapters, pooling_of
-from core.llama.model import Model, Vocab
+from core.llama.model import Model
 from core.llama.projector import Projector
 from core.loading.contexts import LoadedTarget, closed_on_failure, make_slots, measure_context, open_context
 from core.loading.load_drafts import make_speculator, small_model_facts, why_left_out, why_no_draft_engine
@@ -118,7 +118,6 @@ def load_engine(
             engine.meter.peak = peak_of(facts, found.placement, machine) if n_gpu_layers else _known_peak(cache_folder)
     loaded = _loaded(
         model,
-        engine.vocab,
         facts,
         options,
         (gpus, n_gpu_layers),
@@ -129,7 +128,7 @@ def load_engine(
         n_threads=threads.decode,
         n_cpu_moe=options.n_cpu_moe or 0,
         chat_template=options.chat_template or model.chat_template,
-        fim=engine.vocab.fill_in_the_middle,
+        fim=model.vocab.fill_in_the_middle,
         notices=notices,
         spark=small_model_facts(engine.draft_model, options, size.n_ctx) if engine.draft_model is not None else None,
         why_no_spark=why_no_draft_engine(options) if engine.draft_model is None else "",
@@ -142,7 +141,6 @@ def load_engine(
 
 def _loaded(
     model: Model,
-    vocab: Vocab,
     facts: ModelFacts,
     options: EngineOptions,
     on_gpus: tuple[tuple[Device, ...], int],
@@ -151,6 +149,7 @@ def _loaded(
 ) -> LoadedModel:
     """Return the facts about a model with layers ``on_gpus``, whose load ``began`` then; ``others`` are its fields."""
     gpus, n_gpu_layers = on_gpus
+    vocab = model.vocab
     return LoadedModel(
         path=options.model_path,
         description=model.description,
@@ -200,12 +199,11 @@ def _build(
             "{model_path} is not a model that continues text, so Slipstream cannot run it.",
             model_path=options.model_path,
         )
-    vocab = model.vocab
     context = open_context(model, facts, options, size)
     with closed_on_failure(context):
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.few, threads.many)
-        target = LoadedTarget(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured, clock)
+        target = LoadedTarget(model, context, facts, options, size, threads, n_gpu_layers, measured, clock)
         reads = ReadCost.of(facts, options.cache_type, context.n_ubatch)
         own = measure_context(target, context, options.model_path, model, "", reads)
         memory = choose_memory(
@@ -223,7 +221,7 @@ def _build(
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
     meter = Meter(own.cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
     reader = _prompt_reader(projector, options, context.n_ubatch) if projector is not None else None
-    intake = InputProcessor(model, vocab, size.n_ctx, reader)
+    intake = InputProcessor(model, size.n_ctx, reader)
     images = ImageEncoder(projector) if projector is not None else None
     return Engine(own, intake, slots, meter, speculator, images), threads
 
@@ -328,7 +326,7 @@ def embedder_beside(engine: Engine, options: EngineOptions, loaded: LoadedModel)
     facts = read_facts(options.model_path)
     # Its batches have many rows.
     n_threads = engine.threads.threads.many if engine.threads is not None else loaded.n_threads
-    return _embedder(engine.model, engine.vocab, facts, options, loaded, n_threads)
+    return _embedder(engine.model, facts, options, loaded, n_threads)
 
 
 def load_embedder(
@@ -346,11 +344,9 @@ def load_embedder(
 
     options = replace(options, mmap=is_mapped(facts, options, n_gpu_layers, free))
     model = Model(options.model_path, options, n_gpu_layers=n_gpu_layers, progress=progress)
-    vocab = model.vocab
     n_ctx = min(options.n_ctx or model.n_ctx_train, model.n_ctx_train)
     loaded = _loaded(
         model,
-        vocab,
         facts,
         options,
         (gpus, n_gpu_layers),
@@ -365,14 +361,13 @@ def load_embedder(
         can_write=False,
     )
     adapters = LoraAdapters(model, options.lora) if options.lora else None
-    embedder = _embedder(model, vocab, facts, options, loaded, loaded.n_threads, adapters)
+    embedder = _embedder(model, facts, options, loaded, loaded.n_threads, adapters)
     embedder.owns_model = True
     return embedder, loaded
 
 
 def _embedder(
     model: Model,
-    vocab: Vocab,
     facts: ModelFacts,
     options: EngineOptions,
     loaded: LoadedModel,
@@ -391,7 +386,7 @@ def _embedder(
     )
     # With layers on a GPU, threads only wait.
     threads = BatchThreads(n_threads) if not loaded.n_gpu_layers else None
-    return Embedder(model, vocab, wanted, partial(_open, model, facts, loaded.n_gpu_layers > 0, adapters), threads)
+    return Embedder(model, wanted, partial(_open, model, facts, loaded.n_gpu_layers > 0, adapters), threads)
 
 
 def _open(

@@ -172,27 +172,16 @@ def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ..
     amounts = work(facts, plan.placement, machine.devices, n_past=0, kv_type=plan.options.cache_type)
     seconds = machine.efficiency.seconds(amounts)
     slowest = min((one.link for one in lent), key=lambda link: link.bandwidth)
-    over = {
-        "n_layers": n_layers,
-        "n_all": facts.n_layers,
-        "workers": workers,
-        "pace": slowest.bandwidth / 1e6,
-        "latency": slowest.latency * 1000,
-    }
-    if not seconds:
-        return (
-            Sentence(
-                "{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and "
-                "back.",
-                **over,
-            ),
-        )
     return (
         Sentence(
             "{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and "
-            "back: {rate:expected} (an estimate).",
-            rate=1.0 / seconds,
-            **over,
+            "back{speed}.",
+            n_layers=n_layers,
+            n_all=facts.n_layers,
+            workers=workers,
+            pace=slowest.bandwidth / 1e6,
+            latency=slowest.latency * 1000,
+            speed=Sentence(": {rate:expected} (an estimate)", rate=1.0 / seconds) if seconds else "",
         ),
     )
 

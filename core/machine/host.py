@@ -7,16 +7,12 @@ import ctypes
 import math
 import os
 import platform
-import re
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -147,13 +143,6 @@ def return_freed_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def nvidia_gpus() -> list[str]:
-    """Return the names of NVIDIA's GPUs as its driver gives them ("NVIDIA H100 80GB HBM3")."""
-    tool = shutil.which("nvidia-smi")
-    listed = _said([tool, "-L"]) if tool else ""
-    return re.findall(r"^GPU \d+: (.+?)(?: \(UUID.*)?$", listed, re.MULTILINE)
-
-
 def busy_seconds() -> float:
     """Return the CPU seconds of all programs, this one included, summed over all cores since the machine started."""
     times = psutil.cpu_times()
@@ -195,27 +184,3 @@ def others_are_busy(others: OtherPrograms) -> bool:
     The system's load average reacts too late: it still includes this program's own start half a minute ago.
     """
     return others.busy_cores() > _DISTURBING_SHARE * core_count(within_quota=False)
-
-
-def machine() -> dict[str, Any]:
-    """Describe this machine without its host name."""
-    return {
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpu": cpu_name(),
-        "physical_cores": psutil.cpu_count(logical=False),
-        "logical_cores": psutil.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "gpus": nvidia_gpus(),
-        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-    }
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
-    found = {"python": platform.python_version()}
-    for package in ("llama-cpp-python", "numpy", "fastapi", "uvicorn", "PySide6-Essentials"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found

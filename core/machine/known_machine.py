@@ -137,8 +137,7 @@ CPU = "CPU"
 # Seconds for a probe, which takes some seconds for each device.
 _CHILD_SECONDS = 300
 # Increased when a new value is measured, since a value missing in an older file is not 0, and when a patch makes
-# kernels faster: all that was measured of a machine and its models is then measured anew. Files before 4 were measured
-# with kernels that fetch no weights ahead, those before 5 with a slower attention, those before 6 with narrower ones.
+# kernels faster: all that was measured of a machine and its models is then measured anew.
 _PROBE_FORMAT = 6
 
 

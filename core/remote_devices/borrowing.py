@@ -196,10 +196,12 @@ class RemoteWorker:
     link: Link
     is_busy: bool
 
-    def lent(self, device: Offered) -> Lent:
-        """Return the facts from which the speed of one of its devices is predicted."""
-        probe = device.probe if device.probe is not None and device.probe.is_possible else None
-        return Lent(self.address, device.kind, self.link, device.bandwidth, probe)
+    def device(self, one: Offered) -> Device:
+        """Return one of its devices, which is used like a GPU, with the facts that predict its speed."""
+        probe = one.probe if one.probe is not None and one.probe.is_possible else None
+        lent = Lent(self.address, one.kind, self.link, one.bandwidth, probe)
+        name, description = f"{self.address}/{one.name}", f"{one.description}, lent by {self.address}"
+        return Device(name, description, DeviceKind.GPU, one.free, one.total, lent)
 
 
 def look(address: str, token: str) -> RemoteWorker:
@@ -320,20 +322,7 @@ def connect_workers(options: EngineOptions) -> None:
         threading.Thread(target=_watch, args=(worker, os.dup(fd)), name="worker-watch", daemon=True).start()
         before = n_devices()
         add_rpc_server(fd)
-        name_borrowed(
-            before,
-            [
-                Device(
-                    f"{worker}/{one.name}",
-                    f"{one.description}, lent by {worker}",
-                    "gpu",
-                    one.free,
-                    one.total,
-                    found.lent(one),
-                )
-                for one in found.devices
-            ],
-        )
+        name_borrowed(before, [found.device(one) for one in found.devices])
 
 
 def _watch(worker: str, fd: int) -> None:

@@ -104,15 +104,15 @@ class Sampler:
     """
 
     def __init__(
-        self, model: Model, vocab: Vocab, params: SamplingParams, seed: int, n_ctx: int, grammar: Guide | None = None
+        self, model: Model, params: SamplingParams, seed: int, n_ctx: int, grammar: Guide | None = None
     ) -> None:
         """Build the chain; ``seed`` is the one to use. A ``grammar``, owned from now on, restricts the choice."""
         self.params = params
         self.seed = seed
         self.grammar = grammar
-        self._vocab = vocab
+        self._vocab = model.vocab
         self._chain = SamplerChain(model, params, n_ctx)
-        biases = _biases(vocab, params)
+        biases = _biases(model.vocab, params)
         self._biased, self._bias = np.fromiter(biases, np.int64), np.fromiter(biases.values(), np.float32)
         self._temperature = np.float64(max(params.temperature, _LOWEST_TEMPERATURE))
         self._mirostat_mu = 2.0 * params.mirostat_tau

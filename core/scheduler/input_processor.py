@@ -86,14 +86,14 @@ def _reader(images: PromptReader | None) -> PromptReader:
 class InputProcessor:
     """Prepares requests for one model. Every method may be called from any thread."""
 
-    def __init__(self, model: Model, vocab: Vocab, n_ctx: int, images: PromptReader | None = None) -> None:
+    def __init__(self, model: Model, n_ctx: int, images: PromptReader | None = None) -> None:
         """``n_ctx`` is the context of one request in tokens; ``images`` reads prompts with images, if the model can."""
         self.images = images
         self.model = model
-        self.vocab = vocab
+        self.vocab = model.vocab
         self.n_ctx = n_ctx
-        self._grammars = GrammarCompiler(vocab)
-        self._shown = lru_cache(_MOST_FORMS)(vocab.specials_in)
+        self._grammars = GrammarCompiler(self.vocab)
+        self._shown = lru_cache(_MOST_FORMS)(self.vocab.specials_in)
 
     def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
         """Tokenise, unless ``tokens`` are the prompt's, and check. Raises PromptTooLong and BadRequest."""
@@ -108,7 +108,7 @@ class InputProcessor:
         if (budget := request.thinking) is not None:
             markers = ThinkingMarkers(budget, self.vocab)
             guide = ThinkingGuide(markers, grammar, budget.n_tokens, begins_inside=budget.begins_inside)
-        sampler = Sampler(self.model, self.vocab, params, seed, self.n_ctx, guide)
+        sampler = Sampler(self.model, params, seed, self.n_ctx, guide)
         for token in tokens[len(tokens) - min(len(tokens), sampler.memory_length) :]:
             if not is_image(token):
                 sampler.remember(int(token))

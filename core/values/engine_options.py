@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -33,30 +32,6 @@ class Device:
     def is_gpu(self) -> bool:
         """True for discrete and integrated GPUs."""
         return self.kind in ("gpu", "igpu")
-
-
-@dataclass(frozen=True, slots=True)
-class LlamaSystem:
-    """Version of the bindings, version of llama.cpp, features it was compiled with, and devices.
-
-    ``heads`` has for each kind of draft head the reason why it cannot be used, or None. ``problem`` says why nothing is
-    known.
-    """
-
-    package: str | None = None
-    version: str | None = None
-    features: tuple[str, ...] = ()
-    can_offload: bool = False
-    devices: tuple[Device, ...] = ()
-    heads: Mapping[str, str | None] = field(default_factory=dict)
-    problem: str | None = None
-
-    def must_have(self, names: Iterable[str]) -> None:
-        """Raise BadOption for the name of a device that is not there."""
-        known = [one.name for one in self.devices]
-        for name in names:
-            if name not in known:
-                raise BadOption(f"There is no device called {name!r} (--device). This machine has {', '.join(known)}.")
 
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]

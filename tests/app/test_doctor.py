@@ -15,21 +15,23 @@ from app.cli import main as cli
 from app.client.discovery import RunningServer
 from app.client.http_client import ServerStatus
 from app.doctor import checks
+from app.doctor.machine import nvidia_gpus
 from app.doctor.report import (
     BandwidthFacts,
     DoctorReport,
     FolderFacts,
+    LlamaSystem,
     ServerFacts,
     SystemFacts,
     faults,
     remedies,
     render,
 )
+from app.doctor.self_test import explain
 from app.environment.exit_codes import ExitCode
 from core.machine import bandwidth, known_machine
-from core.machine.host import nvidia_gpus, this_machine
+from core.machine.host import this_machine
 from core.machine.known_machine import MachineProbe, remembered_probe
-from core.values.engine_options import LlamaSystem
 from models.estimate.speed.probe import Probe
 
 LLAMA = {
@@ -249,3 +251,11 @@ def test_the_gpus_are_named_as_their_driver_names_them(monkeypatch, tmp_path):
     assert nvidia_gpus() == ["NVIDIA H100 80GB HBM3", "NVIDIA T4"]
     tool.write_text('#!/bin/sh\necho "NVIDIA-SMI has failed"\nexit 9\n')
     assert nvidia_gpus() == []
+
+
+def test_what_a_gpu_says_before_it_aborts_the_self_test_is_told() -> None:
+    logged = "CUDA error: no kernel image is available for execution on the device"
+    errors = f"llama.cpp error: {logged}\nllama.cpp error:   cudaGetLastError()\nggml-cuda.cu:109: CUDA error\n"
+    assert f"signal 6 ({logged}) in the self-test" in (explain(-6, "", errors) or "")
+    assert f"could not load it. {logged} " in (explain(1, "llama.cpp could not load it.\n", errors) or "")
+    assert explain(0, "", errors) is None

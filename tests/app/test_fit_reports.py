@@ -9,13 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.doctor.report import LlamaSystem
 from app.environment.paths import model_settings_file
 from app.fit_reports.fit_reports import CurrentMachine, current_machine, report_file
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
 from app.settings.worker_tokens import VARIABLE
 from core.loading.memory_fit import LoadPlan, fit
-from core.values.engine_options import Device, EngineOptions, LlamaSystem
+from core.values.engine_options import Device, EngineOptions
 from core.values.errors import ModelDoesNotFit
 from core.values.model_settings import ModelSettings
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of

@@ -50,7 +50,7 @@ def test_the_engines_turn_leaves_nothing_behind() -> None:
     with open_engine(n_threads=2, n_slots=4) as engine:
         loop = EngineLoop(engine)
         loop.start(PROMPT, 3)
-        assert engine.n_running == 3
+        assert len(engine.scheduler.running) == 3
         before = engine.stats.n_sampled
         loop.step()
         assert engine.stats.n_sampled == before + 3
@@ -58,7 +58,7 @@ def test_the_engines_turn_leaves_nothing_behind() -> None:
         assert engine.is_idle
         request = Request("after", PROMPT, 4, sampling=GREEDY)
         engine.submit(engine.prepare(request))
-        assert engine.n_waiting == 1
+        assert engine.scheduler.waiting.size == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

@@ -102,7 +102,7 @@ def test_those_who_wait_begin_when_others_end() -> None:
     step = client.engine.step
 
     def watched() -> Any:
-        most.append(client.engine.n_running)
+        most.append(len(client.engine.scheduler.running))
         return step()
 
     client.engine.step = watched

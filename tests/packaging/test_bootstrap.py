@@ -250,7 +250,7 @@ def test_without_cudas_packages_llama_cpp_is_built_for_the_cpu(project, monkeypa
 
 def test_a_build_for_the_gpu_that_does_not_run_gives_way_to_the_cpu(project, monkeypatch, capsys):
     monkeypatch.setattr("first_start.llama_install.look", lambda environment: GPU_PC)
-    project.fails_once = {"core.machine.self_test": CommandFailed(TEST, 1, ("libcuda.so.1 cannot be loaded.",))}
+    project.fails_once = {"app.doctor.self_test": CommandFailed(TEST, 1, ("libcuda.so.1 cannot be loaded.",))}
     assert run(project) == 0
     assert project.ran == [MADE, PACKAGES, BUILD, INSTALL, TEST, BUILD, INSTALL, TEST]
     told = capsys.readouterr().out
@@ -278,9 +278,7 @@ def test_a_gpu_that_appears_gets_its_own_build(project, monkeypatch, capsys):
 
 
 def test_a_failed_self_test_is_told_and_its_build_is_not_kept(project, capsys):
-    project.fails = {
-        "core.machine.self_test": CommandFailed(TEST, 1, ("llama.cpp crashed in a test decode (SIGILL).",))
-    }
+    project.fails = {"app.doctor.self_test": CommandFailed(TEST, 1, ("llama.cpp crashed in a test decode (SIGILL).",))}
     assert run(project) == 1
     assert "llama.cpp crashed in a test decode (SIGILL)." in capsys.readouterr().out
     shutil.rmtree(project.root / ".venv")

@@ -7414,6 +7414,26 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <translation>Zum Messen ist nicht genug Speicher da.</translation>
     </message>
     <message>
+      <location filename="../../app/doctor/self_test.py" />
+      <source>Quit, delete the folder .venv in Slipstream's folder and start again: llama.cpp is built anew for this machine.</source>
+      <translation>Beende Slipstream, lösche den Ordner .venv in seinem Ordner und starte neu: llama.cpp wird für diesen Rechner neu gebaut.</translation>
+    </message>
+    <message>
+      <location filename="../../app/doctor/self_test.py" />
+      <source>llama.cpp ended with signal {number} in the self-test. {advice}</source>
+      <translation>llama.cpp endete im Selbsttest mit Signal {number}. {advice}</translation>
+    </message>
+    <message>
+      <location filename="../../app/doctor/self_test.py" />
+      <source>llama.cpp crashed in a test decode ({name}): it was built with instructions that this CPU does not run correctly (known for AMX with gcc 12). {advice}</source>
+      <translation>llama.cpp ist im Selbsttest abgestürzt ({name}): Es wurde mit Befehlen gebaut, die diese CPU nicht richtig ausführt (bekannt von AMX mit gcc 12). {advice}</translation>
+    </message>
+    <message>
+      <location filename="../../app/doctor/self_test.py" />
+      <source>llama.cpp did not finish a test decode within {seconds} s. {advice}</source>
+      <translation>llama.cpp hat den Selbsttest nicht binnen {seconds} s beendet. {advice}</translation>
+    </message>
+    <message>
       <location filename="../../app/fit_reports/fit_reports.py" />
       <source>It is judged for this machine alone. {alone}</source>
       <translation>Beurteilt ist es nur für diesen Rechner. {alone}</translation>
@@ -8650,8 +8670,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
-      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back: {rate:expected} (an estimate).</source>
-      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück: {rate:expected} (eine Schätzung).</translation>
+      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back{speed}.</source>
+      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück{speed}.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -8692,11 +8712,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../core/loading/memory_fit.py" />
       <source>This machine alone is expected to be faster, so nothing is on {workers}; {how} insists.</source>
       <translation>Dieser Rechner allein ist voraussichtlich schneller, auf {workers} ist also nichts; {how} besteht darauf.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/memory_fit.py" />
-      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back.</source>
-      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -8754,6 +8769,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <translation>einem Entwurfsmodell</translation>
     </message>
     <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>: {rate:expected} (an estimate)</source>
+      <translation>: {rate:expected} (eine Schätzung)</translation>
+    </message>
+    <message>
       <location filename="../../core/loading/memory_need.py" />
       <source>llama.cpp cannot say what {name} would take.</source>
       <translation>llama.cpp kann nicht sagen, was {name} brauchen würde.</translation>
@@ -8782,26 +8802,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../core/machine/bandwidth.py" />
       <source>The measurement was stopped. What was measured before still counts.</source>
       <translation>Die Messung wurde angehalten. Was vorher gemessen war, gilt weiter.</translation>
-    </message>
-    <message>
-      <location filename="../../core/machine/self_test.py" />
-      <source>Quit, delete the folder .venv in Slipstream's folder and start again: llama.cpp is built anew for this machine.</source>
-      <translation>Beende Slipstream, lösche den Ordner .venv in seinem Ordner und starte neu: llama.cpp wird für diesen Rechner neu gebaut.</translation>
-    </message>
-    <message>
-      <location filename="../../core/machine/self_test.py" />
-      <source>llama.cpp ended with signal {number} in the self-test. {advice}</source>
-      <translation>llama.cpp endete im Selbsttest mit Signal {number}. {advice}</translation>
-    </message>
-    <message>
-      <location filename="../../core/machine/self_test.py" />
-      <source>llama.cpp crashed in a test decode ({name}): it was built with instructions that this CPU does not run correctly (known for AMX with gcc 12). {advice}</source>
-      <translation>llama.cpp ist im Selbsttest abgestürzt ({name}): Es wurde mit Befehlen gebaut, die diese CPU nicht richtig ausführt (bekannt von AMX mit gcc 12). {advice}</translation>
-    </message>
-    <message>
-      <location filename="../../core/machine/self_test.py" />
-      <source>llama.cpp did not finish a test decode within {seconds} s. {advice}</source>
-      <translation>llama.cpp hat den Selbsttest nicht binnen {seconds} s beendet. {advice}</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from app.doctor.machine import machine, versions
 from app.jobs.verify.near_tie import FAR, NEAR_TIE
 from app.jobs.verify.verification import LEAST_SPEEDUP, TEMPERATURE, ChosenToken, Comparison, Difference, Verification
 from app.library.find_model import catalog, find_draft, find_model
 from app.pairing.service import draft_for
 from app.settings.server_settings import ServerSettings
-from core.machine.host import machine, versions
 from core.values.errors import BadOption
 from models.formatting.figures import rounded
 from models.formatting.program import PROGRAM

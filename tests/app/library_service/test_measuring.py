@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from app.client.discovery import enlist
-from app.doctor.report import BandwidthFacts
+from app.doctor.report import BandwidthFacts, LlamaSystem
 from app.environment.paths import cache_folder
 from app.library.errors import LibraryError
 from app.library_service.machine import MachineService
@@ -22,7 +22,7 @@ from app.library_service.service import LibraryService
 from core.machine.bandwidth import Bandwidth, remember
 from core.machine.host import this_machine
 from core.machine.known_machine import MachineProbe, as_dict, remembered_probe
-from core.values.engine_options import Device, LlamaSystem
+from core.values.engine_options import Device
 from core.values.errors import SlipstreamError
 from models.estimate.speed.probe import Probe
 from models.estimate.speed.work import STEP

@@ -22,11 +22,12 @@ from app.cli.commands.llama_server_switches import SWITCHES, LlamaServerSwitch
 from app.cli.commands.llama_server_variables import VARIABLES
 from app.cli.main import build, main
 from app.client.server_process import serve_command, serve_environment
+from app.doctor.report import LlamaSystem
 from app.environment.exit_codes import ExitCode
 from app.library.errors import LibraryError
 from app.server.templates.builtin_templates import BUILTIN_TEMPLATES
 from app.settings.server_settings import ServerSettings
-from core.values.engine_options import Device, LlamaSystem
+from core.values.engine_options import Device
 from core.values.errors import BadOption
 from models.formatting.program import PROGRAM_FOLDER
 from tests.app.server.conftest import MODEL, RunningServer

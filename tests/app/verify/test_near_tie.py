@@ -29,12 +29,11 @@ class Chooser:
     def __init__(self) -> None:
         silence_log()
         self._model = Model(str(EMBER))
-        self._vocab = self._model.vocab
-        self._candidates = Candidates(self._vocab.n_tokens)
-        self.n_vocab = self._vocab.n_tokens
+        self.n_vocab = self._model.vocab.n_tokens
+        self._candidates = Candidates(self.n_vocab)
 
     def choose(self, logits: np.ndarray, params: SamplingParams, seed: int, position: int) -> int:
-        sampler = Sampler(self._model, self._vocab, params, seed, 512)
+        sampler = Sampler(self._model, params, seed, 512)
         token = sampler.choose(logits.copy(), position, self._candidates)
         sampler.close()
         return token

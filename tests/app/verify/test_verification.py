@@ -94,9 +94,9 @@ def test_drafting_that_costs_time_is_called_slower_where_enough_was_timed(
 
 
 def test_replies_that_are_too_short_to_be_timed_are_decoded_once(engine: Engine) -> None:
-    before = engine.n_steps
+    before = engine.stats.n_steps
     found = Verifier(engine, 60.0).run([engine.tokenize(Request("x", FOX))], [GREEDY], 7, lambda share: None)
-    assert engine.n_steps - before < 60
+    assert engine.stats.n_steps - before < 60
     assert (found.speedups, found.controls) == ((), ())
 
 

@@ -236,9 +236,9 @@ def test_an_engine_that_was_calibrated_beside_other_work_claims_no_more_than_it_
         seen, was = engine.cost.plain.seconds(1, 100), 1 / plain.decode_rate
         assert seen is not None
         assert was / 4 < seen < 4 * was, "what was seen, not what was calibrated"
-        n_steps = engine.n_steps
+        n_steps = engine.stats.n_steps
         drafted = complete(engine, SURE, max_tokens=60)[1].receipt
-        n_steps = engine.n_steps - n_steps
+        n_steps = engine.stats.n_steps - n_steps
     finally:
         engine.close()
     assert drafted.speedup is None or 0.0 < drafted.speedup <= drafted.n_generated / (n_steps - 1)

@@ -127,7 +127,7 @@ def test_a_cancelled_request_that_waits_for_a_slot_ends_too(engine: Engine) -> N
     for index in range(12):
         submit(engine, str(index), max_tokens=5)
     engine.step()
-    assert engine.n_waiting == 4
+    assert engine.scheduler.waiting.size == 4
     engine.cancel("11")
     ledger = run(engine)
     assert ledger.ended["11"].reason is FinishReason.CANCELLED

@@ -206,7 +206,7 @@ def test_a_text_that_finds_no_room_is_refused_and_costs_no_running_request_anyth
 ) -> None:
     with open_engine(**OPTIONS | {"n_cells": 1024, "cache_ram": None}) as engine:
         submit(engine, "long", words(800, 3), max_tokens=100, sampling=ENDLESS, slot=0)
-        while engine.n_steps < 10:
+        while engine.stats.n_steps < 10:
             engine.step()
         found = ask(engine, "restore", 1, story)
         assert isinstance(found, Failure)

@@ -130,9 +130,9 @@ def test_an_engine_has_learnt_from_each_step_when_it_is_idle_or_asked() -> None:
         for _ in range(4):
             engine.step()
         assert engine.take_snapshot() is not None
-        assert n_observed == engine.n_steps == 4
+        assert n_observed == engine.stats.n_steps == 4
         run(engine)
-        assert n_observed == engine.n_steps
+        assert n_observed == engine.stats.n_steps
         submit(engine, "b", FOX, max_tokens=20)
         for _ in range(3):
             engine.step()
@@ -141,4 +141,4 @@ def test_an_engine_has_learnt_from_each_step_when_it_is_idle_or_asked() -> None:
         snapshot = engine.take_snapshot()
         assert snapshot is not None
         assert snapshot.is_idle
-        assert n_observed == engine.n_steps
+        assert n_observed == engine.stats.n_steps

@@ -233,11 +233,11 @@ def test_a_proposer_that_knows_the_text_changes_nothing_of_it(target: Target, de
         for prompt, wanted in zip(PROMPTS, expected, strict=True):
             text = [*engine.vocab.tokenize(prompt).tolist(), *(token for token, _ in wanted)]
             speculator = use_proposer(engine, OracleProposer(4096, text, wrong_every), depth)
-            n_before = engine.n_steps
+            n_before = engine.stats.n_steps
             tokens, _ = greedy(engine, prompt, max_tokens=40)
             assert_same_up_to_a_near_tie(tokens, wanted)
             assert sum(speculator.stats.accepted_at) > 0.4 * len(wanted)
-            assert engine.n_steps - n_before < 0.7 * len(wanted)
+            assert engine.stats.n_steps - n_before < 0.7 * len(wanted)
 
 
 @pytest.mark.parametrize("target", ["lfm2, snapshots", "gemma3, window"], indirect=True)

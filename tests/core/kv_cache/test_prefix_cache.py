@@ -182,7 +182,7 @@ def test_a_follower_goes_on_alone_when_its_leader_leaves() -> None:
         ledger = Ledger()
         for _ in range(3):
             ledger.add(engine.step())
-        assert engine.n_running == 1
+        assert len(engine.scheduler.running) == 1
         engine.cancel("0")
         run(engine, ledger)
         counts = [ledger.started[str(index)].n_cached for index in range(3)]

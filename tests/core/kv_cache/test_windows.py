@@ -175,7 +175,7 @@ def test_a_rejection_behind_which_too_little_is_in_sight_evaluates_all_again(
         ledger = Ledger()
         while "only" not in ledger.ended:
             ledger.add(engine.step())
-            is_lost = engine.n_steps % 4 == 3
+            is_lost = engine.stats.n_steps % 4 == 3
             monkeypatch.setattr(Context, "first_position", (lambda self, slot: 10_000) if is_lost else first_position)
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected(whole, prompt, 12))
 

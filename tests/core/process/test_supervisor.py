@@ -19,8 +19,8 @@ import gguf
 import psutil
 import pytest
 
+from app.doctor.self_test import DESCRIBE
 from core.machine.host import core_count
-from core.machine.self_test import DESCRIBE
 from core.process.child_process import run_module
 from core.process.engine_process import EngineProcess, EnginesAtWork
 from core.process.supervisor import Supervisor
@@ -532,7 +532,7 @@ def test_modules_in_the_folder_of_the_user_are_not_imported(tmp_path: Path, monk
     (tmp_path / "core").mkdir()
     (tmp_path / "core" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
-    done = run_module("core.machine.self_test", DESCRIBE, seconds=60)
+    done = run_module("app.doctor.self_test", DESCRIBE, seconds=60)
     assert done.returncode == 0, done.stderr
 
 

@@ -37,7 +37,7 @@ def model() -> Iterator[Model]:
 
 @pytest.fixture(scope="module")
 def vocab(model: Model) -> Vocab:
-    return Vocab(model)
+    return model.vocab
 
 
 class Seen(Candidates):
@@ -53,12 +53,12 @@ class Seen(Candidates):
 class Bench:
     """Draws tokens at many positions from fixed logits."""
 
-    def __init__(self, model: Model, vocab: Vocab) -> None:
-        self._model, self._vocab = model, vocab
-        self.candidates = Seen(vocab.n_tokens)
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.candidates = Seen(model.vocab.n_tokens)
 
     def sampler(self, seed: int = 1, grammar: GrammarMatcher | None = None, **settings: Any) -> Sampler:
-        return Sampler(self._model, self._vocab, SamplingParams(**{**OFF, **settings}), seed, 1024, grammar)
+        return Sampler(self._model, SamplingParams(**{**OFF, **settings}), seed, 1024, grammar)
 
     def draw(self, sampler: Sampler, logits: Logits, n: int = 300, start: int = 0) -> list[int]:
         return [sampler.choose(logits.copy(), position, self.candidates) for position in range(start, start + n)]
@@ -74,8 +74,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(model: Model, vocab: Vocab) -> Bench:
-    return Bench(model, vocab)
+def bench(model: Model) -> Bench:
+    return Bench(model)
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def large() -> Iterator[Bench]:
     """A vocabulary in which the best are found by groups."""
     silence_log()
     made = Model(str(cached(Recipe(n_vocab=N_LARGE))))
-    yield Bench(made, Vocab(made))
+    yield Bench(made)
     made.close()
 
 

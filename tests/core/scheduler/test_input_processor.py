@@ -38,7 +38,8 @@ def model() -> Iterator[Model]:
 
 @pytest.fixture(scope="module")
 def vocab(model: Model) -> CountingVocab:
-    return CountingVocab(model)
+    model.vocab = counting = CountingVocab(model)
+    return counting
 
 
 @pytest.mark.parametrize("text", ["x", "fox jumps ", "<|im_start|>"], ids=["no space", "words", "special"])
@@ -48,7 +49,7 @@ def test_of_a_text_that_is_far_too_long_only_the_beginning_is_read(
     n_ctx, vocab.n_read = 5_000, 0
     prompt = text * (n_ctx * vocab.longest_piece // len(text) - 1)
     with pytest.raises(PromptTooLong, match=r"at least \d+ tokens, which exceeds the available context size of 5000"):
-        InputProcessor(model, vocab, n_ctx).tokenize(Request("a", prompt))
+        InputProcessor(model, n_ctx).tokenize(Request("a", prompt))
     assert 0 < vocab.n_read < len(prompt) // 2
 
 
@@ -62,7 +63,7 @@ def test_a_text_is_refused_just_where_its_tokens_do_not_fit(
 ) -> None:
     prompt = "".join(parts) * n_times
     tokens = vocab.tokenize(prompt)
-    intake = InputProcessor(model, vocab, n_ctx)
+    intake = InputProcessor(model, n_ctx)
     if len(tokens) >= n_ctx:
         with pytest.raises(PromptTooLong) as refused:
             intake.tokenize(Request("a", prompt))

@@ -227,8 +227,8 @@ def test_short_prompts_beside_drafts_leave_the_state_right(setting: Find, said: 
         ledger = Ledger()
         while "told" not in ledger.ended:
             ledger.add(engine.step())
-            for slot in (0, 2) if engine.n_running == 1 and engine.n_steps % 2 else ():
-                submit(engine, f"{engine.n_steps} {slot}", (500,), max_tokens=1, slot=slot)
+            for slot in (0, 2) if len(engine.scheduler.running) == 1 and engine.stats.n_steps % 2 else ():
+                submit(engine, f"{engine.stats.n_steps} {slot}", (500,), max_tokens=1, slot=slot)
         run(engine, ledger)
         assert ledger.ended["told"].receipt.n_accepted < ledger.ended["told"].receipt.n_drafted
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "told"), said(name)[FOX])
@@ -346,7 +346,7 @@ def test_what_is_counted_adds_up_wherever_a_text_ends(prompt: str, max_tokens: i
         _, ended, _ = complete(engine, prompt, max_tokens=max_tokens, stop=stop)
         assert engine.speculator is not None
         stats, receipt = engine.speculator.stats, ended.receipt
-        n_steps = engine.n_steps
+        n_steps = engine.stats.n_steps
     has_end = ended.reason is FinishReason.STOP and not ended.stop
     # Each step gives a token of the target's own beside the accepted ones, but the last one may end with an accepted.
     assert sum(stats.accepted_at) + n_steps - (receipt.n_generated + has_end) in (0, 1)

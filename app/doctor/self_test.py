@@ -1,6 +1,6 @@
 """The self-test of this build of llama.cpp, in a child process, because a wrong build can crash.
 
-``python -m core.machine.self_test`` says what is wrong in one sentence. ``--describe`` prints what llama.cpp reports
+``python -m app.doctor.self_test`` says what is wrong in one sentence. ``--describe`` prints what llama.cpp reports
 about itself and this machine as JSON.
 """
 
@@ -12,6 +12,8 @@ import subprocess
 import sys
 from dataclasses import asdict
 
+from app.doctor.machine import package_version
+from app.doctor.report import LlamaSystem
 from core.process.child_process import run_module
 from core.values.errors import SlipstreamError, llama_error_in
 from models.formatting.program import PROGRAM, PROGRAM_FOLDER, advice
@@ -56,7 +58,7 @@ def explain(code: int, output: str, errors: str) -> str | None:
 def run_in_child() -> str | None:
     """Run the checks in a child process; return a sentence on what failed, None if nothing did."""
     try:
-        child = run_module("core.machine.self_test", _CHILD, seconds=_SECONDS)
+        child = run_module("app.doctor.self_test", _CHILD, seconds=_SECONDS)
     except subprocess.TimeoutExpired:
         return Sentence(
             "llama.cpp did not finish a test decode within {seconds} s. {advice}", seconds=_SECONDS, advice=_ADVICE
@@ -81,13 +83,25 @@ def _check_here() -> int:
 
 
 def _describe_here() -> int:
-    """Print ``describe()`` as one JSON object; exit code 1 with a sentence on stderr where that fails."""
+    """Print what llama.cpp reports as one JSON object; exit code 1 with a sentence on stderr where that fails."""
     try:
-        from core.llama.build import describe
+        from core.llama.build import features, llama_version
+        from core.llama.devices import list_devices
+        from core.llama.heads import KINDS, why_unavailable
         from core.llama.library import silence_log
 
         silence_log()
-        print(json.dumps(asdict(describe())))
+        devices = list_devices()
+        found = LlamaSystem(
+            package=package_version("llama-cpp-python") or "unknown",
+            version=llama_version(),
+            features=features(),
+            # llama_supports_gpu_offload says yes to every build that can use devices of other machines.
+            can_offload=any(device.is_gpu for device in devices),
+            devices=devices,
+            heads={kind: why_unavailable(kind) for kind in KINDS},
+        )
+        print(json.dumps(asdict(found)))
     except SlipstreamError as error:
         print(error.message, file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""The self-test of a build of llama.cpp, and what of its log is an error."""
+"""The checks of a build of llama.cpp, and what of its log is an error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from core.llama import build, devices
 from core.llama.model import Model
-from core.machine.self_test import explain
 from core.values.engine_options import Device
 from core.values.errors import llama_error_in
 from tests.support.prompts import EMBER
@@ -58,11 +57,3 @@ def test_an_error_is_the_only_thing_that_a_step_logs() -> None:
 def test_a_warning_of_python_is_no_error_of_llama_cpp() -> None:
     log = "ggml.c:1: GGML_ASSERT(n > 0) failed\n/x/sampler.py:301: RuntimeWarning: overflow encountered in divide\n"
     assert llama_error_in(log) == "GGML_ASSERT(n > 0) failed"
-
-
-def test_what_a_gpu_says_before_it_aborts_the_self_test_is_told() -> None:
-    logged = "CUDA error: no kernel image is available for execution on the device"
-    errors = f"llama.cpp error: {logged}\nllama.cpp error:   cudaGetLastError()\nggml-cuda.cu:109: CUDA error\n"
-    assert f"signal 6 ({logged}) in the self-test" in (explain(-6, "", errors) or "")
-    assert f"could not load it. {logged} " in (explain(1, "llama.cpp could not load it.\n", errors) or "")
-    assert explain(0, "", errors) is None
