@@ -1,4 +1,4 @@
-"""One call's run through the engine: its requests, and each choice's news; and questions that generate no text."""
+"""What is new of each choice of a call, from the engine's events; and questions that generate no text."""
 
 from __future__ import annotations
 
