@@ -130,7 +130,7 @@ class Choice:
             self.n_reasoning += self.counting.take(update)
         elif update.n_reasoning is not None:
             self.n_reasoning = update.n_reasoning
-        elif any(isinstance(piece, ReasoningText) for piece in update.pieces):
+        elif self.reasoning and any(isinstance(piece, ReasoningText) for piece in update.pieces):
             self.n_reasoning += update.n_tokens  # a remote's come one by one
 
     @property
