@@ -6,6 +6,8 @@ by this program over its pipe. Nothing is drafted. Parts:
 - ttft: the same prompt to the engine and over HTTP, in turns, one client; the difference of the times to first text.
 - rate: tokens per second of some streams over HTTP beside the engine's own; another engine is the control. Replies
   have 96 tokens. Requests over HTTP arrive one after the other, so with 32 tokens mostly the start would be compared.
+  The client is on the same cores, and what it takes counts as the endpoint's. So the processor time of the server and
+  of the client is told apart, for each token with its share of the request; other programs disturb that least.
 - streams: the texts of simultaneous streams compared with those of the same requests without streaming, in each
   protocol.
 - requests: memory and slots after a tenth of many small requests and after all of them; some are cancelled.
@@ -142,6 +144,7 @@ def measure_rates(model: Path, n_threads: int, options: argparse.Namespace) -> l
     ratios: dict[int, list[tuple[float, float, float]]] = {
         n_streams: [] for n_streams in sorted({1, max(1, n_most // 4), n_most})
     }
+    costs: dict[int, list[tuple[float, float]]] = {n_streams: [] for n_streams in ratios}
     for round_ in range(options.rounds):
         with (
             _engine(model, n_most, n_threads) as engine,
@@ -155,7 +158,11 @@ def measure_rates(model: Path, n_threads: int, options: argparse.Namespace) -> l
                 rates = [0.0] * len(sides)
                 for place in range(len(sides)):
                     index = (round_ + place) % len(sides)
+                    before = _processor_time(server)
                     rates[index] = sides[index](n_streams, options.tokens)
+                    if index == 1:
+                        after = _processor_time(server)
+                        costs[n_streams].append((after[0] - before[0], after[1] - before[1]))
                 found.append((rates[0], rates[1], rates[2]))
         say(f"rate: round {round_ + 1} of {options.rounds}")
     return [
@@ -165,9 +172,19 @@ def measure_rates(model: Path, n_threads: int, options: argparse.Namespace) -> l
             "http_tokens_per_s": round(median([http for _, http, _ in found]), 1),
             "http_vs_engine": round(median([http / ((engine + other) / 2) for engine, http, other in found]), 4),
             "engine_vs_engine": round(median([other / engine for engine, _, other in found]), 4),
+            **{
+                f"{name}_us_per_token": round(sum(seconds) / len(seconds) / (n_streams * options.tokens) * 1e6, 1)
+                for name, seconds in zip(("server", "client"), zip(*costs[n_streams], strict=True), strict=True)
+            },
         }
         for n_streams, found in ratios.items()
     ]
+
+
+def _processor_time(server: ServerProcess) -> tuple[float, float]:
+    """Return the seconds of a core that a server without its engine has taken, and this process."""
+    times = psutil.Process(server.pid).cpu_times()
+    return times.user + times.system, time.process_time()
 
 
 def _http_rate(server: ServerProcess, n_streams: int, n_tokens: int) -> float:

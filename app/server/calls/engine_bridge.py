@@ -46,12 +46,13 @@ MAX_REQUESTS = 2_048
 class Channel:
     """The events of one call's requests, in order; ``streams`` False wakes the call only when all have ended."""
 
-    __slots__ = ("_events", "_streams", "_waiter", "first_id", "open_ids")
+    __slots__ = ("_events", "_loop", "_streams", "_waiter", "first_id", "open_ids")
 
     def __init__(self, request_ids: Sequence[str], streams: bool) -> None:
         self.first_id = request_ids[0]  # by which the call is known
         self.open_ids = set(request_ids)
         self._streams = streams
+        self._loop = asyncio.get_running_loop()  # to ask for it takes a system call
         self._events: list[RequestEvent] = []
         self._waiter: asyncio.Future[None] | None = None
 
@@ -73,7 +74,7 @@ class Channel:
     async def take(self) -> list[RequestEvent]:
         """Return the events since the last call, at least one; with ``streams`` False, all there will be."""
         if not self._events or not (self._streams or not self.open_ids):
-            self._waiter = asyncio.get_running_loop().create_future()
+            self._waiter = self._loop.create_future()
             await self._waiter
         events, self._events = self._events, []
         return events

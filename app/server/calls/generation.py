@@ -1,4 +1,4 @@
-"""One call's run through the engine: its requests, and each choice's news; and questions that generate no text."""
+"""What is new of each choice of a call, from the engine's events; and questions that generate no text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from core.values.messages import (
     Token,
     TokenLogprob,
 )
-from core.values.request import Detokenized, DetokenizeRequest, PromptImage, Request, Tokenized, TokenizeRequest
+from core.values.request import Detokenized, DetokenizeRequest, PromptImage, Tokenized, TokenizeRequest
 
 _Answer = TypeVar("_Answer", bound=Answer)
 _numbers = itertools.count()
@@ -69,25 +69,6 @@ class ChoiceUpdate:
 
 
 Updates = AsyncGenerator[list[ChoiceUpdate], None]
-
-
-async def generate(bridge: EngineBridge, requests: Sequence[Request], *, streams: bool, prompt_field: str) -> Updates:
-    """Run the requests; yield news of them as it comes.
-
-    With ``streams`` False there is one list, with all. Raises RequestFailed at the first failure; whatever still
-    runs when the generator is closed is cancelled. ``prompt_field`` is what the prompt was made from.
-    """
-    index_of = {request.id: index for index, request in enumerate(requests)}
-    channel = bridge.open(requests, streams)
-    try:
-        while not channel.is_over:
-            yield collect(await channel.take(), index_of)
-    except RequestFailed as error:
-        if error.param in ("messages", "prompt"):
-            error.param = prompt_field
-        raise
-    finally:
-        bridge.close(channel)
 
 
 def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[ChoiceUpdate]:

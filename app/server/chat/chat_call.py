@@ -164,20 +164,22 @@ class ChatRun(EngineRun):
         super().__init__(call, model, requests, streams=streams or is_followed)
         self._tells_stages = call.tells_stages
 
-    async def updates(self) -> Updates:
+    def updates(self) -> Updates:
         """Yield what is new; raises RequestFailed. What runs when this is closed is cancelled."""
-        deep, told = self.deep, list[ChoiceUpdate]()
-        if deep is not None:
-            async with aclosing(deep.think()) as thinking:
-                async for progress in thinking:
-                    told = [ChoiceUpdate(0, progress=progress.wire())] if self._tells_stages else []
-                    if told and not deep.plan.is_plain:  # the engine may still refuse what is answered plainly
-                        yield told
-                        told = []
-            self.requests = [deep.answer]
+        return super().updates() if self.deep is None else self._thought_over(self.deep)
+
+    async def _thought_over(self, deep: DeepReply) -> Updates:
+        told = list[ChoiceUpdate]()
+        async with aclosing(deep.think()) as thinking:
+            async for progress in thinking:
+                told = [ChoiceUpdate(0, progress=progress.wire())] if self._tells_stages else []
+                if told and not deep.plan.is_plain:  # the engine may still refuse what is answered plainly
+                    yield told
+                    told = []
+        self.requests = [deep.answer]
         async with aclosing(super().updates()) as batches:
             async for batch in batches:
-                if deep is not None and deep.has_listener:
+                if deep.has_listener:
                     deep.note_answer(sum(choice.n_tokens for choice in self.choices))
                 yield told + batch
                 told = []

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.generation import ChoiceUpdate, Updates, generate
-from app.server.http.errors import ApiError, cancelled, renamed
+from app.server.calls.generation import ChoiceUpdate, Updates, collect
+from app.server.http.errors import ApiError, RequestFailed, cancelled, renamed
 from app.server.http.sse import EventStream, while_connected
 from app.server.replies.pieces import (
     CallArguments,
@@ -130,7 +130,7 @@ class Choice:
             self.n_reasoning += self.counting.take(update)
         elif update.n_reasoning is not None:
             self.n_reasoning = update.n_reasoning
-        elif any(isinstance(piece, ReasoningText) for piece in update.pieces):
+        elif self.reasoning and any(isinstance(piece, ReasoningText) for piece in update.pieces):
             self.n_reasoning += update.n_tokens  # a remote's come one by one
 
     @property
@@ -216,9 +216,11 @@ class EngineRun:
 
         What runs when this is closed is cancelled.
         """
-        news = generate(self._bridge, self.requests, streams=self._streams, prompt_field=self._prompt_field)
-        async with aclosing(news) as batches:
-            async for batch in batches:
+        index_of = {request.id: index for index, request in enumerate(self.requests)}
+        channel = self._bridge.open(self.requests, self._streams)
+        try:
+            while not channel.is_over:
+                batch = collect(await channel.take(), index_of)
                 is_cut = False
                 for update in batch:
                     choice = self.choices[update.index]
@@ -232,6 +234,12 @@ class EngineRun:
                     yield batch
                 if is_cut:
                     raise cancelled()
+        except RequestFailed as error:
+            if error.param in ("messages", "prompt"):
+                error.param = self._prompt_field  # what the prompt was made from
+            raise
+        finally:
+            self._bridge.close(channel)
 
     @property
     def receipts(self) -> list[Receipt]:

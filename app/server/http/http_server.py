@@ -8,7 +8,7 @@ import signal
 import socket
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 import uvicorn
@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from app.server.http.errors import refuse
+from app.server.http.sse import DIRECTLY
 from app.server.http.web_socket import handshake, refusal
 
 if TYPE_CHECKING:
@@ -59,6 +60,41 @@ def allow_many_files() -> int:
     return MOST_CONNECTIONS if allowed == resource.RLIM_INFINITY else max(allowed - _OTHER_FILES, allowed // 2)
 
 
+class _Outgoing:
+    """A connection on which what is written is sent once every call that the loop runs now has had its turn.
+
+    A step of the engine has a piece for each stream. If each is sent as soon as it is made, the client wakes up for
+    every single one, and takes a core from the engine each time.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._parts: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes soon."""
+        if not self._parts:
+            self._loop.call_soon(self._send)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        """Close the connection once all is sent."""
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts:
+            try:
+                self._transport.write(b"".join(parts))
+            except RuntimeError as error:  # uvloop, about a connection that was closed a moment ago
+                if "the handler is closed" not in str(error):
+                    raise
+
+
 class HttpProtocol(HttpToolsProtocol):
     """One connection. What is no HTTP, or a head without an end, is answered and closed.
 
@@ -81,7 +117,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's
         """Let a client in, and another out where there are too many."""
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, _Outgoing(transport, self.loop)))
         self.began = self.loop.time()
         self._await_head()
         if isinstance(self.server_state, _ServerState) and self.server_state.is_leaving:
@@ -246,21 +282,10 @@ class HttpProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Answer a request. What is sent on a connection that was closed a moment ago is dropped.
-
-        uvicorn does so once it was told that the connection is lost; until then, uvloop raises.
-        """
+        """Answer a request."""
 
         async def answer(scope: Any, receive: Any, send: Any) -> None:
-            async def send_on(message: Any) -> None:
-                try:
-                    await send(message)
-                except RuntimeError as error:
-                    if "the handler is closed" not in str(error):
-                        raise
-                    cycle.disconnected = True
-
-            await app(scope, receive, send_on)
+            await app(cast(Any, {**scope, DIRECTLY: send}), receive, send)
 
         self._answering = cycle
         super()._start_asgi_task(cycle, answer)

@@ -24,6 +24,7 @@ from uvicorn.server import ServerState
 from app.server.http import http_server
 from app.server.http.http_server import MAX_HEAD, HttpProtocol, HttpServer, allow_many_files
 from app.server.http.listening_socket import listen
+from app.server.http.sse import EventStream
 from tests.app.server.conftest import RunningServer
 
 HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
@@ -354,6 +355,61 @@ def test_a_head_without_an_end_is_refused_and_long_ones_with_an_end_are_read() -
 def test_an_answer_on_a_connection_that_was_closed_a_moment_ago_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
     said_to(HEAD + b"\r\n", to=PlainTextResponse("nobody reads this"), over=ClosedWire)
     assert not caplog.records
+
+
+def test_what_several_streams_bring_at_once_is_sent_when_all_of_it_is_made() -> None:
+    """A client that waits for them all then wakes up once."""
+    done: list[str] = []
+
+    class NotingWire(Wire):
+        def write(self, data: bytes) -> None:
+            done.append("sent")
+
+    async def run() -> None:
+        step = asyncio.Event()
+
+        async def stream(scope, receive, send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await step.wait()
+            done.append("made")
+            await send({"type": "http.response.body", "body": b"a piece", "more_body": True})
+            await asyncio.Event().wait()
+
+        config = uvicorn.Config(stream, http=HttpProtocol, log_config=None)
+        config.load()
+        protocols = [HttpProtocol(config, ServerState(), {}) for _ in range(3)]
+        for protocol in protocols:
+            protocol.connection_made(NotingWire())
+            protocol.data_received(HEAD + b"\r\n")
+        await asyncio.sleep(0.01)
+        done.clear()
+        step.set()
+        await asyncio.sleep(0.01)
+        for task in [task for protocol in protocols for task in protocol.tasks]:
+            task.cancel()
+
+    asyncio.run(run())
+    assert done == ["made"] * 3 + ["sent"] * 3
+
+
+def test_only_the_head_and_the_end_of_a_stream_pass_what_is_around_the_application() -> None:
+    """Each layer would cost as much for every token as for a whole answer."""
+    seen: list[dict[str, object]] = []
+
+    async def pieces():
+        for piece in (b"one, ", b"two, ", b"three"):
+            yield piece
+
+    async def around(scope, receive, send) -> None:
+        async def noting(message) -> None:
+            seen.append(message)
+            await send(message)
+
+        await EventStream(pieces())(scope, receive, noting)
+
+    wire = said_to(HEAD + b"\r\n", to=around)
+    assert [message.get("body") for message in seen] == [None, b""]
+    assert wire.written.endswith(b"5\r\none, \r\n5\r\ntwo, \r\n5\r\nthree\r\n0\r\n\r\n")
 
 
 def test_who_leaves_within_a_body_leaves_no_error(server: RunningServer) -> None:

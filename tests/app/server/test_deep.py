@@ -16,7 +16,7 @@ import pytest
 
 from app.server.calls.chat_body import ChatCompletionBody
 from app.server.calls.engine_bridge import EngineBridge
-from app.server.calls.generation import generate
+from app.server.calls.generation import collect
 from app.server.chat import deep
 from app.server.chat.deep import (
     LEAST_ANSWER,
@@ -57,14 +57,13 @@ class Room:
         return DeepReply(body, question, self.bridge, self.renderer, self.model)
 
     async def answer(self, request: Request) -> tuple[str, Ended]:
-        texts, end = [], None
-        async with aclosing(generate(self.bridge, [request], streams=False, prompt_field="messages")) as batches:
-            async for batch in batches:
-                for news in batch:
-                    texts.append(news.text)
-                    end = news.end
-        assert end is not None
-        return "".join(texts), end
+        channel = self.bridge.open([request], streams=False)
+        try:
+            (news,) = collect(await channel.take(), {request.id: 0})
+        finally:
+            self.bridge.close(channel)
+        assert news.end is not None
+        return news.text, news.end
 
     async def becomes_idle(self) -> None:
         """Hold that nobody runs any more, by the engine's own word."""
