@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
@@ -23,15 +25,20 @@ from ui.speed import sentences
 from ui.speed.bars import Bar, BarList, BarPart, StackedBar
 from ui.speed.history import History
 from ui.speed.measuring_card import MeasuringCard
-from ui.speed.plots import LinePlot
 from ui.theme.colours import Dressed
+from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.page_layout import PageColumn, ProblemLabel, plain_label, style_as
 
+if TYPE_CHECKING:
+    from ui.speed.plots import LinePlot
+
 WIDTH = 1_040  # pixels: two plots side by side
-DRAW_MS = 300  # while no figures come: with them the lines are drawn ten times a second
+PLOT_HEIGHT = 150  # pixels, also before what draws them is there
+PLOTS = (tr("Tokens per second"), tr("tokens per second")), (tr("Memory read"), tr("GB per second"))
 SHOW_MS = 500  # what changes more often cannot be read, and each change lays the page out anew
+MAKE_MS = 50  # between two looks whether a plot can be made
 MACHINE_MS = 2_000
 MOST_DEPTHS = 6
 DASH = "–"
@@ -63,7 +70,7 @@ class SpeedPage(Dressed, PageColumn):
         self._latest: Snapshot | None = None
         self._soon = QTimer(self, singleShot=True, interval=SHOW_MS)
         self._soon.timeout.connect(self._show_latest)
-        self._draw = QTimer(self, interval=DRAW_MS)
+        self._draw = QTimer(self, interval=MAKE_MS)
         self._draw.timeout.connect(self._draw_lines)
         self._ask_machine = QTimer(self, interval=MACHINE_MS)
         self._ask_machine.timeout.connect(self._look_at_machine)
@@ -87,17 +94,14 @@ class SpeedPage(Dressed, PageColumn):
         self.bytes_label = plain_label(BYTES, "caption")
         for label in (self.rate_label, self.bytes_label):
             label.setAlignment(Qt.AlignmentFlag.AlignBottom)  # in a narrow window one of them takes two lines
-        self.plots = (
-            LinePlot(tr("Tokens per second"), tr("tokens per second")),
-            LinePlot(tr("Memory read"), tr("GB per second")),
-        )
-        plots = QGridLayout()
-        plots.setHorizontalSpacing(Space.XL)
-        for at, parts in enumerate(zip((self.rate_label, self.bytes_label), self.plots, strict=True)):
-            plots.setColumnStretch(at, 1)
-            for row_at, part in enumerate(parts):
-                plots.addWidget(part, row_at, at)
-        section.addLayout(plots)
+        self.plots: list[LinePlot] = []
+        self._drawing: threading.Thread | None = None  # imports what draws them
+        self._plots = QGridLayout()
+        self._plots.setHorizontalSpacing(Space.XL)
+        for at, label in enumerate((self.rate_label, self.bytes_label)):
+            self._plots.setColumnStretch(at, 1)
+            self._plots.addWidget(label, 0, at)
+        section.addLayout(self._plots)
 
     def _add_reasons(self) -> None:
         row = QHBoxLayout()
@@ -178,8 +182,6 @@ class SpeedPage(Dressed, PageColumn):
         self._why, self._drafter = (
             (str(draft.get(name) or "") for name in ("why", "name")) if isinstance(draft, dict) else ("", "")
         )
-        self._draw_lines()
-        self._draw.start()
 
     def _on_look(self, state: ServerState) -> None:
         if not self.isVisible():
@@ -230,6 +232,7 @@ class SpeedPage(Dressed, PageColumn):
 
     def dress(self) -> None:
         """Keep the figure's size while it has room: each new size would lay the page out anew."""
+        self._plots.setRowMinimumHeight(1, scaled(PLOT_HEIGHT))
         self.rate.ensurePolished()
         metrics = self.rate.fontMetrics()
         needed, spare = metrics.horizontalAdvance(self.rate.text()), metrics.horizontalAdvance("8")
@@ -259,9 +262,26 @@ class SpeedPage(Dressed, PageColumn):
         now = time.monotonic()
         if self._snapshot.is_idle or self._is_last:
             self._history.add(now)
+        if len(self.plots) < len(PLOTS):
+            self._add_plot()
         times, rates, gigabytes = self._history.lines(now)
-        self.plots[0].show_line(now, times, rates)
-        self.plots[1].show_line(now, times, gigabytes, self._peak)
+        for plot, line in zip(self.plots, ((rates,), (gigabytes, self._peak)), strict=False):
+            plot.show_line(now, times, *line)
+
+    def _add_plot(self) -> None:
+        """Make one plot, once what draws it is imported on a thread: on this one, the window would stand still."""
+        if self._drawing is None:
+            self._drawing = threading.Thread(target=import_module, args=("ui.speed.plots",), name="plots")
+            self._drawing.start()
+        if self._drawing.is_alive():
+            return
+        from ui.speed.plots import LinePlot
+
+        plot = LinePlot(*PLOTS[len(self.plots)])
+        self._plots.addWidget(plot, 1, len(self.plots))
+        self.plots.append(plot)
+        if len(self.plots) == len(PLOTS):
+            self._draw.setInterval(SHOW_MS)
 
     @property
     def _peak(self) -> float | None:
