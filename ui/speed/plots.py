@@ -26,7 +26,7 @@ _AROUND = 8, 14  # pixels above the axes and right of them, for figures at their
 _BESIDE = 24  # pixels for half of the words at the ends of time, and for the figures left of the line at least
 _DENSITY = 0.6  # of figures on an axis
 _FILL = 0.16  # how much of the colour is below the line
-_DESCRIBED_SECONDS = 1.0  # who hears the figures has no use for ten a second
+_DESCRIBED_SECONDS = 1.0  # who hears the figures has no use for more
 
 
 class LinePlot(Dressed, pyqtgraph.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
@@ -37,7 +37,8 @@ class LinePlot(Dressed, pyqtgraph.PlotWidget):  # type: ignore[misc]  # pyqtgrap
 
     def __init__(self, name: str, unit: str) -> None:
         self._axes = Axis("left"), Axis("bottom")
-        super().__init__(axisItems={axis.orientation: axis for axis in self._axes}, enableMenu=False)
+        sides = {axis.orientation: axis for axis in self._axes}
+        super().__init__(axisItems=sides, enableMenu=False)  # type: ignore[call-arg]  # for mypy it is a QWidget
         self._unit = unit
         self._shown: tuple[object, ...] = ()
         self._scale: tuple[float, float | None] | None = None

@@ -265,8 +265,8 @@ class SpeedPage(Dressed, PageColumn):
         if len(self.plots) < len(PLOTS):
             self._add_plot()
         times, rates, gigabytes = self._history.lines(now)
-        for plot, line in zip(self.plots, ((rates,), (gigabytes, self._peak)), strict=False):
-            plot.show_line(now, times, *line)
+        for plot, (values, peak) in zip(self.plots, ((rates, None), (gigabytes, self._peak)), strict=False):
+            plot.show_line(now, times, values, peak)
 
     def _add_plot(self) -> None:
         """Make one plot, once what draws it is imported on a thread: on this one, the window would stand still."""
