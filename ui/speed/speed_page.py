@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from dataclasses import replace
@@ -271,7 +272,7 @@ class SpeedPage(Dressed, PageColumn):
     def _add_plot(self) -> None:
         """Make one plot, once what draws it is imported on a thread: on this one, the window would stand still."""
         if self._drawing is None:
-            self._drawing = threading.Thread(target=import_module, args=("ui.speed.plots",), name="plots")
+            self._drawing = threading.Thread(target=_import_plots, name="plots")
             self._drawing.start()
         if self._drawing.is_alive():
             return
@@ -388,6 +389,11 @@ class SpeedPage(Dressed, PageColumn):
 
     def _say_not_done(self, trouble: Trouble) -> None:
         self.not_done.say(trouble.sentence)
+
+
+def _import_plots() -> None:
+    import_module("ui.speed.plots")
+    gc.freeze()  # it stays: the collector would go through all of it each time, for some tens of milliseconds
 
 
 def load_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
