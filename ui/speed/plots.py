@@ -23,7 +23,7 @@ _HEADROOM = 1.08  # of the highest value
 _LEAST_TOP = 1.0  # what is less is nearly nothing, and looks so
 _TICK = 4  # pixels that stand out of an axis at a figure
 _AROUND = 8, 14  # pixels above the axes and right of them, for figures at their ends
-_BESIDE = 24  # pixels for half of the words at the ends of time, and for the figures left of the line at least
+_BESIDE = 24  # pixels for half of the words at the ends of time
 _DENSITY = 0.6  # of figures on an axis
 _FILL = 0.16  # how much of the colour is below the line
 _DESCRIBED_SECONDS = 1.0  # who hears the figures has no use for more
@@ -131,6 +131,6 @@ class Axis(pyqtgraph.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
     def dress(self, font: QFont) -> None:
         """Draw in the colours and the size of text in use."""
         font.setPixelSize(scaled(Type.CAPTION))
-        self.setStyle(tickFont=font, tickTextWidth=scaled(_BESIDE), hideOverlappingLabels=scaled(_BESIDE))
+        self.setStyle(tickFont=font, hideOverlappingLabels=scaled(_BESIDE))
         self.setPen(QColor(colours().border))
         self.setTextPen(QColor(colours().muted))

@@ -39,6 +39,7 @@ WIDTH = 1_040  # pixels: two plots side by side
 PLOT_HEIGHT = 150  # pixels, also before what draws them is there
 PLOTS = (tr("Tokens per second"), tr("tokens per second")), (tr("Memory read"), tr("GB per second"))
 SHOW_MS = 500  # what changes more often cannot be read, and each change lays the page out anew
+DRAW_MS = 1_000  # while no figures come: points are of a second. With them the lines are drawn too
 MAKE_MS = 50  # between two looks whether a plot can be made
 MACHINE_MS = 2_000
 MOST_DEPTHS = 6
@@ -200,6 +201,9 @@ class SpeedPage(Dressed, PageColumn):
     def _show_latest(self) -> None:
         if self._latest is not None:
             self._show(self._latest)
+            # Painted with the figures in one go, which is half the work.
+            self._draw_lines()
+            self._draw.start()
 
     def _show(self, shown: Snapshot) -> None:
         self._snapshot = shown
@@ -208,7 +212,7 @@ class SpeedPage(Dressed, PageColumn):
         reads = shown.prefill_rate > shown.decode_rate
         speed = max(shown.prefill_rate, shown.decode_rate)
         self.rate.setText(rate(speed) if speed > 0 else DASH)
-        self.dress()
+        self._fit_rate()
         what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
         is_average = self._is_last and speed > 0 and not reads  # else it was stopped before it wrote
         self.unit.setText(tr("{what}, average of the last reply", what=what) if is_average else what)
@@ -232,8 +236,12 @@ class SpeedPage(Dressed, PageColumn):
         self.depths_label.setVisible(bool(bars))
 
     def dress(self) -> None:
-        """Keep the figure's size while it has room: each new size would lay the page out anew."""
+        """Leave room for the text."""
         self._plots.setRowMinimumHeight(1, scaled(PLOT_HEIGHT))
+        self._fit_rate()
+
+    def _fit_rate(self) -> None:
+        """Keep the figure's size while it has room: each new size would lay the page out anew."""
         self.rate.ensurePolished()
         metrics = self.rate.fontMetrics()
         needed, spare = metrics.horizontalAdvance(self.rate.text()), metrics.horizontalAdvance("8")
@@ -282,7 +290,7 @@ class SpeedPage(Dressed, PageColumn):
         self._plots.addWidget(plot, 1, len(self.plots))
         self.plots.append(plot)
         if len(self.plots) == len(PLOTS):
-            self._draw.setInterval(SHOW_MS)
+            self._draw.setInterval(DRAW_MS)
 
     @property
     def _peak(self) -> float | None:
