@@ -174,6 +174,7 @@ class SpeedPage(Dressed, PageColumn):
         """Let it be."""
         super().hideEvent(event)
         self._events.stop()
+        self._soon.stop()
         self._draw.stop()
         self._ask_machine.stop()
 
@@ -201,8 +202,7 @@ class SpeedPage(Dressed, PageColumn):
     def _show_latest(self) -> None:
         if self._latest is not None:
             self._show(self._latest)
-            # Painted with the figures in one go, which is half the work.
-            self._draw_lines()
+            self._draw_lines()  # painted with the figures in one go
             self._draw.start()
 
     def _show(self, shown: Snapshot) -> None:
