@@ -349,6 +349,7 @@ def measure_start() -> ReportRow:
 def measure_speed_page(application: QApplication) -> list[ReportRow]:
     """Measure what a core does for figures that come ten times a second, with their lines in view and without."""
     from core.values.messages import Snapshot
+    from ui.speed.speed_page import PLOTS
 
     rows: list[ReportRow] = []
     source = Source([], 1.0)
@@ -361,6 +362,7 @@ def measure_speed_page(application: QApplication) -> list[ReportRow]:
         window.show_page("speed")
         page = window.speed
         assert page is not None
+        run_until(application, lambda: len(page.plots) == len(PLOTS))
         for case, has_lines in (("figures and their lines", True), ("figures alone", False)):
             for plot in page.plots:
                 plot.setVisible(has_lines)
@@ -378,6 +380,7 @@ def _use_library(application: QApplication, window: MainWindow, measured: Callab
     """Open the library on a folder of many models, go through it, and let downloads change many times."""
     from models.download.progress import DownloadPhase, DownloadProgress
     from models.library.values import Download
+    from ui.speed.speed_page import PLOTS
     from ui.theme.appearance import ThemeChoice
 
     measured("library: prepare", window.prepare_pages, lambda: window.library is not None)
@@ -401,7 +404,8 @@ def _use_library(application: QApplication, window: MainWindow, measured: Callab
             application.processEvents()
 
     measured("library: 20 downloads, 50 changes", downloads, lambda: True)
-    for name in ("speed", "server", "jobs", "settings", "chat"):
+    measured("page: speed", lambda: window.show_page("speed"), lambda: len(window.speed.plots) == len(PLOTS))
+    for name in ("server", "jobs", "settings", "chat"):
         measured(f"page: {name}", partial(window.show_page, name), lambda: True)
     measured("palette", window.open_palette, lambda: True)
     measured(f"{DRESS}dark", lambda: window.choose_theme(ThemeChoice.DARK), lambda: True)

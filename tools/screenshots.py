@@ -63,6 +63,7 @@ from ui.commands.shortcuts_dialog import ShortcutsDialog
 from ui.library.library_page import LibraryPage
 from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings.settings_dialog import SettingsDialog
+from ui.speed.speed_page import PLOTS
 from ui.theme import appearance
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.tokens import CONTRAST_DARK, CONTRAST_LIGHT
@@ -714,6 +715,7 @@ def speed(stage: Stage) -> None:
         stage.window.show_page("speed")
         page = stage.window.speed
         assert page is not None
+        stage.until(lambda: len(page.plots) == len(PLOTS))
         stage.shoot("speed-idle")
         for _ in range(4):
             stage.window.desk.current.send("Tell me a long story about a fox.")

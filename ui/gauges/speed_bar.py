@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout
 from core.values.messages import Snapshot
 from models.formatting.figures import percent
 from ui.client.api import ServerState
-from ui.client.server_watch import LIVE_MS
 from ui.gauges import faces
 from ui.gauges.faces import GaugeFace
 from ui.gauges.gauge import Gauge
@@ -22,6 +21,7 @@ from ui.theme.tokens import LINE, Space
 from ui.widgets.row_list import paint_ring
 
 HEIGHT = 36
+SHOW_MS = 500  # what changes more often cannot be read
 _SIDE = Space.L  # where the icons of the pages above begin and end
 _ROOMY = 700
 NOW, LAST_REPLY, IDLE = tr("Now"), tr("Last reply"), tr("Idle")
@@ -60,8 +60,7 @@ class SpeedBar(Dressed, QFrame):
         self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.limit, self.minute, self.requests)
         self._fastest: dict[str | None, float] = {}
         self._state, self._rate = ServerState(), 0.0  # the latest, and the highest rate since what is shown
-        # A stream tells more often than the server is asked: no oftener than that, figures can be read.
-        self._soon = QTimer(self, singleShot=True, interval=LIVE_MS)
+        self._soon = QTimer(self, singleShot=True, interval=SHOW_MS)
         self._soon.timeout.connect(self._show)
         self._row = fill(QHBoxLayout(self), margins=(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2))
         self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)

@@ -6640,6 +6640,21 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
+      <source>tokens per second</source>
+      <translation>Token je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Memory read</source>
+      <translation>Gelesener Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>GB per second</source>
+      <translation>GB je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
       <source>{limit}: it reads {of_peak}{share}.</source>
       <translation>{limit}: Gelesen werden {of_peak}{share}.</translation>
     </message>
@@ -6680,11 +6695,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>tokens per second</source>
-      <translation>Token je Sekunde</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
       <source>{read} of {peak:,.1f} GB/s measured</source>
       <translation>{read} von {peak:,.1f} GB/s gemessen</translation>
     </message>
@@ -6707,16 +6717,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/speed/speed_page.py" />
       <source>Processor</source>
       <translation>Prozessor</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>Memory read</source>
-      <translation>Gelesener Speicher</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>GB per second</source>
-      <translation>GB je Sekunde</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />

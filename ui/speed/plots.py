@@ -1,15 +1,15 @@
-"""Lines of the last minutes that follow figures ten times a second, and paint only what changed of them."""
+"""Lines of the last minutes. Import this on another thread: what draws them takes a third of a second to import."""
 
 from __future__ import annotations
 
 import math
 import time
-from bisect import bisect_left
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPointF, QRect, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+import pyqtgraph
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFont
+from PySide6.QtWidgets import QFrame, QGraphicsItem, QSizePolicy
 
 from models.formatting.figures import in_marks
 from ui.language import tr
@@ -18,64 +18,74 @@ from ui.theme.colours import Dressed, colours
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Type, mixed
 
-HEIGHT = 150  # pixels
 _MARKS = ((-SECONDS, tr("−3 min")), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, tr("now")))
 _HEADROOM = 1.08  # of the highest value
 _LEAST_TOP = 1.0  # what is less is nearly nothing, and looks so
-_BETWEEN = 40  # pixels between two figures at least
-_MARK = 4  # pixels that stand out of an axis at a figure
+_TICK = 4  # pixels that stand out of an axis at a figure
+_AROUND = 8, 14  # pixels above the axes and right of them, for figures at their ends
+_BESIDE = 24  # pixels for half of the words at the ends of time
+_DENSITY = 0.6  # of figures on an axis
 _FILL = 0.16  # how much of the colour is below the line
-_DESCRIBED_SECONDS = 1.0  # who hears the figures has no use for ten a second
+_DESCRIBED_SECONDS = 1.0  # who hears the figures has no use for more
 
 
-class LinePlot(Dressed, QWidget):
+class LinePlot(Dressed, pyqtgraph.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
     """One line over the last minutes, with a mark for the highest value that is possible where that is known.
 
-    The axes are a picture that is kept. The line moves by whole pixels, and between two moves only its end is painted.
+    Time runs from left to right in every plot, also where text does not. There is nothing to click or to turn.
     """
 
     def __init__(self, name: str, unit: str) -> None:
-        super().__init__()
+        self._axes = Axis("left"), Axis("bottom")
+        sides = {axis.orientation: axis for axis in self._axes}
+        super().__init__(axisItems=sides, enableMenu=False)  # type: ignore[call-arg]  # for mypy it is a QWidget
         self._unit = unit
-        self._times: Sequence[float] = ()
-        self._values: Sequence[float] = ()
-        self._n_pixels, self._now = 0, 0.0  # the time at the right edge, in pixels and in seconds
-        self._peak: float | None = None
-        self._top = 0.0  # while there is nothing to show
-        self._axes: QPixmap | None = None
-        self._area = QRect()  # where the line is, beside the axes
+        self._shown: tuple[object, ...] = ()
+        self._scale: tuple[float, float | None] | None = None
         self._described_at = -math.inf
         self.setAccessibleName(name)
-        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # so what it stands on is not painted each time
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)  # the wheel scrolls the page
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
+        item = self.getPlotItem()
+        item.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        item.hideButtons()
+        self.disableAutoRange()
+        self.setXRange(-SECONDS, 0.0, padding=0)
+        self._axes[1].setTicks([_MARKS])
+        # What is below the line is filled in pieces: smoothed, they would show their edges.
+        self._below = pyqtgraph.PlotCurveItem(pen=None, fillLevel=0.0, skipFiniteCheck=True)
+        self._line = pyqtgraph.PlotCurveItem(antialias=True, skipFiniteCheck=True)
+        self._peak = pyqtgraph.InfiniteLine(angle=0)
+        for part in (self._below, self._line, self._peak):
+            self.addItem(part)
+        self._scale_to(0.0, None)
+        self._draw_in_colours()
 
     def show_line(self, now: float, times: Sequence[float], values: Sequence[float], peak: float | None = None) -> None:
         """Show other points; times are seconds on one clock. ``peak`` is the highest value measured to be possible."""
         self._describe(values)
-        pixel = SECONDS / max(1, self._area.width()) / self.devicePixelRatio()
-        # It moves when a point comes: where it moved with the clock, all of it was painted twice as often.
-        n_pixels, most = math.floor((times[-1] if times else now) / pixel), max([*values, peak or 0.0])
-        top = max(most, _LEAST_TOP) * _HEADROOM if most else 0.0
-        before, self._times, self._values = (self._n_pixels, self._times, self._values), times, values
-        self._n_pixels, self._now = n_pixels, n_pixels * pixel
-        if (top, peak) != (self._top, self._peak):
-            self._top, self._peak, self._axes = top, peak, None
-            self.update()
-        elif any(values) or any(before[2]):  # else it stays along the axis
-            self._update_line(*before)
+        most = max([*values, peak or 0.0])
+        self._scale_to(max(most, _LEAST_TOP) * _HEADROOM if most else 0.0, peak)
+        last = times[-1] if times else now
+        shown = [at - last for at in times], list(values)
+        # While nothing runs the line stays along the axis.
+        if shown != self._shown and (any(values) or self._line.isVisible()):
+            self._shown = shown
+            for part in (self._below, self._line):
+                part.setData(*shown)
+        for part in (self._below, self._line):
+            part.setVisible(any(values))
 
-    def _update_line(self, n_pixels: int, times: Sequence[float], values: Sequence[float]) -> None:
-        """Ask for what has changed since it showed these: the last point may have risen, and others may have come."""
-        kept = max(0, len(values) - 1)
-        has_moved = n_pixels != self._n_pixels or times[:kept] != self._times[:kept]
-        if has_moved or values[:kept] != self._values[:kept]:
-            self.update(self._area)
-        elif values != self._values:
-            left = math.floor(self._x(self._times[max(0, kept - 1)])) - 1
-            self.update(self._area.adjusted(left - self._area.left(), 0, 0, 0))
-
-    def _x(self, at: float) -> float:
-        return self._area.right() + 1.0 + (at - self._now) * self._area.width() / SECONDS
+    def _scale_to(self, top: float, peak: float | None) -> None:
+        if self._scale == (top, peak):
+            return
+        self._scale = top, peak
+        self.setYRange(0.0, top or 1.0, padding=0)
+        self._axes[0].setTicks(None if top else [[(0.0, "0")]])
+        self._peak.setVisible(peak is not None)
+        self._peak.setValue(peak or 0.0)
 
     def _describe(self, values: Sequence[float]) -> None:
         now = time.monotonic()
@@ -87,96 +97,40 @@ class LinePlot(Dressed, QWidget):
             )
 
     def dress(self) -> None:
-        """Draw the axes anew."""
-        self._axes = None
+        """Draw in the colours and the size of text in use."""
+        if self._scale is not None:
+            self._draw_in_colours()
 
-    def sizeHint(self) -> QSize:
-        """As high as the text of the marks needs."""
-        return QSize(scaled(2 * HEIGHT), scaled(HEIGHT))
+    def _draw_in_colours(self) -> None:
+        used = colours()
+        self.setBackground(used.canvas)
+        self.getPlotItem().layout.setContentsMargins(0, *map(scaled, _AROUND), 0)
+        for axis in self._axes:
+            axis.dress(self.font())
+        # A line wider than a pixel takes forty times as long.
+        self._line.setPen(used.accent, width=1)
+        self._below.setBrush(mixed(used.canvas, used.accent, _FILL))
+        self._peak.setPen(used.muted, width=1, style=Qt.PenStyle.DashLine)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Draw the axes anew."""
-        super().resizeEvent(event)
-        self._axes = None
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the line on the kept picture of the axes."""
-        if self._axes is None or self._axes.devicePixelRatio() != self.devicePixelRatio():
-            self._axes = self._painted_axes()
-        painter = QPainter(self)
-        painter.drawPixmap(0, 0, self._axes)
-        if not self._values or self._area.isEmpty():
-            return
-        base, right, now = self._area.bottom() + 1.0, self._x(self._now), self._now
-        across, up = self._area.width() / SECONDS, self._area.height() / (self._top or 1.0)
-        # From the point before what is to be painted.
-        first = max(0, bisect_left(self._times, now + (event.rect().left() - 1 - right) / across) - 1)
-        times = (*self._times[first:], max(now, self._times[-1]))
-        values = (*self._values[first:], self._values[-1])
-        line = [
-            QPointF(right + (at - now) * across, base - value * up) for at, value in zip(times, values, strict=True)
-        ]
-        painter.setClipRect(self._area)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(mixed(colours().canvas, colours().accent, _FILL)))
-        points = QPolygonF(line)
-        below = QPolygonF(points)
-        below.append([QPointF(line[-1].x(), base), QPointF(line[0].x(), base)])
-        painter.drawPolygon(below)
-        # Only the line is smoothed: it hides the edge below it. A line wider than a pixel takes forty times as long.
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(QColor(colours().accent), 1))
-        painter.drawPolyline(points)
+class Axis(pyqtgraph.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
+    """An axis with few figures, written as everywhere in the window."""
 
-    def _painted_axes(self) -> QPixmap:
-        font = QFont(self.font())
+    def __init__(self, side: str) -> None:
+        super().__init__(side, maxTickLength=_TICK)
+        self.setStyle(maxTickLevel=0, tickTextOffset=_TICK, autoReduceTextSpace=False)
+        self.enableAutoSIPrefix(False)
+        self.setTickDensity(_DENSITY)
+        self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)  # the line beside it is painted often
+
+    def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
+        """Write the figures."""
+        digits = max(0, math.ceil(-math.log10(spacing)))
+        return [in_marks(f"{value:,.{digits}f}") for value in values]
+
+    def dress(self, font: QFont) -> None:
+        """Draw in the colours and the size of text in use."""
         font.setPixelSize(scaled(Type.CAPTION))
-        metrics, marked = QFontMetrics(font), figures(self._top, self.height())
-        room = metrics.height()
-        beside = max(metrics.horizontalAdvance(figure) for _, figure in marked) + _MARK + 3
-        first, last = (metrics.horizontalAdvance(words) // 2 + 1 for words in (_MARKS[0][1], _MARKS[-1][1]))
-        self._area = area = self.rect().adjusted(max(beside, first), room // 2, -last, -room - 2 * _MARK)
-        ratio = self.devicePixelRatio()
-        picture = QPixmap(self.size() * ratio)
-        picture.setDevicePixelRatio(ratio)
-        picture.fill(QColor(colours().canvas))
-        painter = QPainter(picture)
-        painter.setFont(font)
-        lines, words = QPen(QColor(colours().border), 1), QPen(QColor(colours().muted))
-        bottom, left = area.bottom() + 1, area.left() - 1
-        painter.setPen(lines)
-        painter.drawLine(left, area.top(), left, bottom)
-        painter.drawLine(left, bottom, area.right(), bottom)
-        for value, figure in marked:
-            at = round(bottom - value * area.height() / (self._top or 1.0))
-            painter.setPen(lines)
-            painter.drawLine(left - _MARK, at, left, at)
-            painter.setPen(words)
-            box = QRect(0, at - room // 2, left - _MARK - 2, room)
-            painter.drawText(box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, figure)
-        for seconds, name in _MARKS:
-            at = round(area.right() + seconds * area.width() / SECONDS)
-            painter.setPen(lines)
-            painter.drawLine(at, bottom, at, bottom + _MARK)
-            painter.setPen(words)
-            width = metrics.horizontalAdvance(name) + 2
-            painter.drawText(
-                QRect(at - width // 2, bottom + 2 * _MARK, width, room), Qt.AlignmentFlag.AlignCenter, name
-            )
-        if self._peak is not None:
-            painter.setPen(QPen(QColor(colours().muted), 1, Qt.PenStyle.DashLine))
-            at = round(bottom - self._peak * area.height() / self._top)
-            painter.drawLine(area.left(), at, area.right(), at)
-        painter.end()
-        return picture
-
-
-def figures(top: float, height: int) -> list[tuple[float, str]]:
-    """Return round values from 0 to ``top`` as an axis of ``height`` pixels has room for, each with its text."""
-    if not top:
-        return [(0.0, "0")]
-    least = top / max(1.0, height / _BETWEEN)
-    size = 10.0 ** math.floor(math.log10(least))
-    step = next(size * times for times in (1, 2, 5, 10) if size * times >= least)
-    digits = max(0, -math.floor(math.log10(step)))
-    return [(at * step, in_marks(f"{at * step:,.{digits}f}")) for at in range(math.floor(top / step) + 1)]
+        self.setStyle(tickFont=font, hideOverlappingLabels=scaled(_BESIDE))
+        self.setPen(QColor(colours().border))
+        self.setTextPen(QColor(colours().muted))

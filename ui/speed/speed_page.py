@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 import time
 from dataclasses import replace
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
@@ -23,15 +26,21 @@ from ui.speed import sentences
 from ui.speed.bars import Bar, BarList, BarPart, StackedBar
 from ui.speed.history import History
 from ui.speed.measuring_card import MeasuringCard
-from ui.speed.plots import LinePlot
 from ui.theme.colours import Dressed
+from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.page_layout import PageColumn, ProblemLabel, plain_label, style_as
 
+if TYPE_CHECKING:
+    from ui.speed.plots import LinePlot
+
 WIDTH = 1_040  # pixels: two plots side by side
-DRAW_MS = 300  # while no figures come: with them the lines are drawn ten times a second
+PLOT_HEIGHT = 150  # pixels, also before what draws them is there
+PLOTS = (tr("Tokens per second"), tr("tokens per second")), (tr("Memory read"), tr("GB per second"))
 SHOW_MS = 500  # what changes more often cannot be read, and each change lays the page out anew
+DRAW_MS = 1_000  # while no figures come: points are of a second. With them the lines are drawn too
+MAKE_MS = 50  # between two looks whether a plot can be made
 MACHINE_MS = 2_000
 MOST_DEPTHS = 6
 DASH = "–"
@@ -63,7 +72,7 @@ class SpeedPage(Dressed, PageColumn):
         self._latest: Snapshot | None = None
         self._soon = QTimer(self, singleShot=True, interval=SHOW_MS)
         self._soon.timeout.connect(self._show_latest)
-        self._draw = QTimer(self, interval=DRAW_MS)
+        self._draw = QTimer(self, interval=MAKE_MS)
         self._draw.timeout.connect(self._draw_lines)
         self._ask_machine = QTimer(self, interval=MACHINE_MS)
         self._ask_machine.timeout.connect(self._look_at_machine)
@@ -87,17 +96,14 @@ class SpeedPage(Dressed, PageColumn):
         self.bytes_label = plain_label(BYTES, "caption")
         for label in (self.rate_label, self.bytes_label):
             label.setAlignment(Qt.AlignmentFlag.AlignBottom)  # in a narrow window one of them takes two lines
-        self.plots = (
-            LinePlot(tr("Tokens per second"), tr("tokens per second")),
-            LinePlot(tr("Memory read"), tr("GB per second")),
-        )
-        plots = QGridLayout()
-        plots.setHorizontalSpacing(Space.XL)
-        for at, parts in enumerate(zip((self.rate_label, self.bytes_label), self.plots, strict=True)):
-            plots.setColumnStretch(at, 1)
-            for row_at, part in enumerate(parts):
-                plots.addWidget(part, row_at, at)
-        section.addLayout(plots)
+        self.plots: list[LinePlot] = []
+        self._drawing: threading.Thread | None = None  # imports what draws them
+        self._plots = QGridLayout()
+        self._plots.setHorizontalSpacing(Space.XL)
+        for at, label in enumerate((self.rate_label, self.bytes_label)):
+            self._plots.setColumnStretch(at, 1)
+            self._plots.addWidget(label, 0, at)
+        section.addLayout(self._plots)
 
     def _add_reasons(self) -> None:
         row = QHBoxLayout()
@@ -168,6 +174,7 @@ class SpeedPage(Dressed, PageColumn):
         """Let it be."""
         super().hideEvent(event)
         self._events.stop()
+        self._soon.stop()
         self._draw.stop()
         self._ask_machine.stop()
 
@@ -178,8 +185,6 @@ class SpeedPage(Dressed, PageColumn):
         self._why, self._drafter = (
             (str(draft.get(name) or "") for name in ("why", "name")) if isinstance(draft, dict) else ("", "")
         )
-        self._draw_lines()
-        self._draw.start()
 
     def _on_look(self, state: ServerState) -> None:
         if not self.isVisible():
@@ -197,6 +202,8 @@ class SpeedPage(Dressed, PageColumn):
     def _show_latest(self) -> None:
         if self._latest is not None:
             self._show(self._latest)
+            self._draw_lines()  # painted with the figures in one go
+            self._draw.start()
 
     def _show(self, shown: Snapshot) -> None:
         self._snapshot = shown
@@ -205,7 +212,7 @@ class SpeedPage(Dressed, PageColumn):
         reads = shown.prefill_rate > shown.decode_rate
         speed = max(shown.prefill_rate, shown.decode_rate)
         self.rate.setText(rate(speed) if speed > 0 else DASH)
-        self.dress()
+        self._fit_rate()
         what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
         is_average = self._is_last and speed > 0 and not reads  # else it was stopped before it wrote
         self.unit.setText(tr("{what}, average of the last reply", what=what) if is_average else what)
@@ -229,6 +236,11 @@ class SpeedPage(Dressed, PageColumn):
         self.depths_label.setVisible(bool(bars))
 
     def dress(self) -> None:
+        """Leave room for the text."""
+        self._plots.setRowMinimumHeight(1, scaled(PLOT_HEIGHT))
+        self._fit_rate()
+
+    def _fit_rate(self) -> None:
         """Keep the figure's size while it has room: each new size would lay the page out anew."""
         self.rate.ensurePolished()
         metrics = self.rate.fontMetrics()
@@ -259,9 +271,26 @@ class SpeedPage(Dressed, PageColumn):
         now = time.monotonic()
         if self._snapshot.is_idle or self._is_last:
             self._history.add(now)
+        if len(self.plots) < len(PLOTS):
+            self._add_plot()
         times, rates, gigabytes = self._history.lines(now)
-        self.plots[0].show_line(now, times, rates)
-        self.plots[1].show_line(now, times, gigabytes, self._peak)
+        for plot, (values, peak) in zip(self.plots, ((rates, None), (gigabytes, self._peak)), strict=False):
+            plot.show_line(now, times, values, peak)
+
+    def _add_plot(self) -> None:
+        """Make one plot, once what draws it is imported on a thread: on this one, the window would stand still."""
+        if self._drawing is None:
+            self._drawing = threading.Thread(target=_import_plots, name="plots")
+            self._drawing.start()
+        if self._drawing.is_alive():
+            return
+        from ui.speed.plots import LinePlot
+
+        plot = LinePlot(*PLOTS[len(self.plots)])
+        self._plots.addWidget(plot, 1, len(self.plots))
+        self.plots.append(plot)
+        if len(self.plots) == len(PLOTS):
+            self._draw.setInterval(DRAW_MS)
 
     @property
     def _peak(self) -> float | None:
@@ -368,6 +397,11 @@ class SpeedPage(Dressed, PageColumn):
 
     def _say_not_done(self, trouble: Trouble) -> None:
         self.not_done.say(trouble.sentence)
+
+
+def _import_plots() -> None:
+    import_module("ui.speed.plots")
+    gc.freeze()  # it stays: the collector would go through all of it each time, for some tens of milliseconds
 
 
 def load_facts(found: dict[str, Any]) -> list[tuple[str, str]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QRect, Qt, QTimer
-from PySide6.QtGui import QPaintEvent, QRegion
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
 from app.server.meters import Gpu, read_nvidia
@@ -31,7 +33,7 @@ from ui.client.server_watch import ServerWatch
 from ui.gauges import faces
 from ui.speed.history import SECONDS, History
 from ui.speed.measuring_card import MEASURE, PAIR, STOPPED, VERIFY, MeasuringCard, gains
-from ui.speed.plots import LinePlot, figures
+from ui.speed.plots import Axis, LinePlot
 from ui.speed.sentences import LIMITS, decision, helps
 from ui.speed.speed_page import DASH, load_facts
 from ui.theme.colours import use_colours
@@ -142,17 +144,23 @@ def test_the_line_reaches_the_figure_of_a_reply_that_was_over_before_its_speed_w
 
 
 @pytest.mark.parametrize(
-    ("top", "marked"),
-    [
-        (0.0, ["0"]),
-        (1.08, ["0.0", "0.5", "1.0"]),
-        (43.2, ["0", "20", "40"]),
-        (108, ["0", "50", "100"]),
-        (5_400, ["0", "2,000", "4,000"]),
-    ],
+    ("values", "written"), [([0.0, 0.5, 1.0], ["0.0", "0.5", "1.0"]), ([0.0, 2_000.0], ["0", "2,000"])]
 )
-def test_the_figures_of_an_axis_are_round_and_few(top: float, marked: list[str]) -> None:
-    assert [words for _, words in figures(top, 150)] == marked
+def test_the_figures_of_an_axis_have_the_digits_that_tell_them_apart(values: list[float], written: list[str]) -> None:
+    assert Axis("left").tickStrings(values, 1.0, values[1]) == written
+
+
+def test_the_window_goes_on_while_what_draws_the_plots_is_imported(qtbot, window: MainWindow) -> None:
+    code = "import sys, ui.window.main_window, ui.speed.speed_page; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "ui.speed.speed_page" in loaded
+    assert not {"pyqtgraph", "numpy"} & set(loaded), "a third of a second"
+    window.show_page("speed")
+    page = window.speed
+    assert page.plots == [], "a thread imports it"
+    needed = page._plots.rowMinimumHeight(1)
+    qtbot.waitUntil(lambda: len(page.plots) == 2)
+    qtbot.waitUntil(lambda: page.plots[1].height() == needed > 0)
 
 
 def test_a_plot_paints_its_line_and_says_it(qtbot) -> None:
@@ -160,6 +168,7 @@ def test_a_plot_paints_its_line_and_says_it(qtbot) -> None:
     qtbot.addWidget(plot)
     plot.resize(400, 150)
     use_colours(DARK)
+    plot.dress()
 
     def colours() -> set[str]:
         image = plot.grab().toImage()
@@ -173,37 +182,21 @@ def test_a_plot_paints_its_line_and_says_it(qtbot) -> None:
     assert "GB per second now" in plot.accessibleDescription()
 
 
-def test_of_a_line_that_has_not_moved_its_end_is_painted(qtbot) -> None:
-    class Watched(LinePlot):
-        painted: list[QRect]
-
-        def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
-            self.painted.append(event.rect())
-            super().paintEvent(event)
-
-    plot, times, values = Watched("Speed", "GB per second"), [float(at) for at in range(900, 1_000)], [5.0] * 99
-    qtbot.addWidget(plot)
-    plot.resize(400, 150)
-    plot.show()
-
-    def painted(now: float, last: float) -> list[QRect]:
-        plot.painted = []
-        plot.show_line(now, times, [*values, last])
-        QCoreApplication.processEvents()
-        return plot.painted
-
-    painted(1_000.0, 1.0)
-    painted(1_000.0, 1.0)  # by now it is known how wide a pixel is
-    assert painted(1_000.000_001, 1.0) == []
-    picture = plot.grab()
-    (end,) = painted(1_000.000_002, 3.0)
-    assert 0 < end.width() < 10
-    plot.render(picture, end.topLeft(), QRegion(end))
-    assert picture.toImage() == plot.grab().toImage(), "the same as if all of it had been painted"
-    assert painted(1_010.0, 3.0) == [], "it moves when a point comes"
-    times = [at + 1.0 for at in times]
-    (whole,) = painted(1_010.0, 3.0)
-    assert whole.width() > 300
+def test_a_plot_leaves_the_wheel_to_the_page_and_time_runs_to_the_right(qtbot, window: MainWindow) -> None:
+    window.resize(600, 400)
+    window.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    window.show_page("speed")
+    page = window.speed
+    qtbot.waitUntil(lambda: len(page.plots) == 2 and page.plots[1].width() > 0)
+    plot, end = page.plots[0], page.verticalScrollBar()
+    at = window.windowHandle().mapFromGlobal(plot.mapToGlobal(plot.rect().center()))
+    before = plot.viewRange()
+    QTest.wheelEvent(window.windowHandle(), at, QPoint(0, -120))
+    qtbot.waitUntil(lambda: end.value() > 0)
+    assert plot.viewRange() == before
+    assert plot.focusPolicy() is Qt.FocusPolicy.NoFocus
+    axis = plot.getPlotItem().getAxis("left")
+    assert axis.sceneBoundingRect().center().x() < plot.width() / 4
 
 
 def test_what_a_gpu_does_not_tell_is_not_known() -> None:
@@ -253,7 +246,7 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     assert "GB/\N{WORD JOINER}s" in reads, "it breaks at a space only"
     assert all(LIMITS[bound] == f"limited by {words}" for bound, words in faces.LIMITS.items()), "as in the foot"
     assert page.why.text() != ""
-    qtbot.waitUntil(lambda: "tokens per second now" in page.plots[0].accessibleDescription())
+    qtbot.waitUntil(lambda: page.plots != [] and "tokens per second now" in page.plots[0].accessibleDescription())
     qtbot.waitUntil(lambda: page.memory.parts != () and page.memory.parts[1].value > 0)
     found: list[dict] = []
     api.ask("GET", "/slipstream/machine", None, found.append, found.append)
