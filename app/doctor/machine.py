@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
-import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import psutil
 
-from core.machine.host import cpu_name
+from core.machine.host import cpu_name, what_says
 
 
 def machine() -> dict[str, Any]:
@@ -44,10 +42,4 @@ def package_version(package: str) -> str | None:
 
 def nvidia_gpus() -> list[str]:
     """Return the names of NVIDIA's GPUs as its driver gives them ("NVIDIA H100 80GB HBM3")."""
-    tool = shutil.which("nvidia-smi")
-    try:
-        listed = subprocess.run([tool, "-L"], capture_output=True, text=True, timeout=10, check=False) if tool else None
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    found = re.findall(r"^GPU \d+: (.+?)(?: \(UUID.*)?$", listed.stdout, re.MULTILINE) if listed is not None else []
-    return [str(name) for name in found]
+    return re.findall(r"^GPU \d+: (.+?)(?: \(UUID.*)?$", what_says(["nvidia-smi", "-L"]), re.MULTILINE)

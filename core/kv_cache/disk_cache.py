@@ -78,7 +78,7 @@ def read_head(file: BinaryIO, key: bytes, n_file_bytes: int) -> tuple[SegmentHea
         raise NotASegmentFile
     _, its_key, name, parent, n_bytes, start, n_tokens, is_whole, digest = _HEAD.unpack(head)
     if its_key != key:
-        raise NotASegmentFile("it is of another model, other options or another llama.cpp")
+        raise NotASegmentFile("it is of another model, other options, another llama.cpp or an earlier Slipstream")
     if not 0 < n_tokens <= _MOST_TOKENS:
         raise NotASegmentFile
     if n_file_bytes != _HEAD.size + 4 * n_tokens + _DIGEST_BYTES + n_bytes:

@@ -76,7 +76,7 @@ def _quota_in(folder: Path) -> float | None:
 def cpu_name() -> str:
     """Return the processor's model name, else its architecture."""
     if sys.platform == "darwin":
-        return _said(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.machine()
+        return what_says(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.machine()
     try:
         return name_in(_CPU_INFO.read_text(encoding="utf-8", errors="replace")) or platform.machine()
     except OSError:
@@ -93,7 +93,7 @@ def name_in(cpu_info: str) -> str | None:
 def last_level_cache() -> int:
     """Return the size of the processor's largest cache in bytes; a typical size if the system gives none."""
     if sys.platform == "darwin":
-        sizes = [_said(["sysctl", "-n", name]) for name in ("hw.l3cachesize", "hw.perflevel0.l2cachesize")]
+        sizes = [what_says(["sysctl", "-n", name]) for name in ("hw.l3cachesize", "hw.perflevel0.l2cachesize")]
         return max((int(size) for size in sizes if size.isdigit()), default=0) or _USUAL_CACHE
     return max((_cache_size(path) for path in _CACHES.glob("index*/size")), default=0) or _USUAL_CACHE
 
@@ -123,7 +123,8 @@ def _usable_threads(*, within_quota: bool = True) -> int:
     return n_threads if quota is None else min(n_threads, math.ceil(quota))
 
 
-def _said(command: list[str]) -> str:
+def what_says(command: list[str]) -> str:
+    """Return what a program prints; nothing where it is not there or takes over ten seconds."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +13,8 @@ import numpy as np
 import pytest
 
 from core.engine.engine import Engine
-from core.kv_cache.disk_cache import model_key
-from core.kv_cache.memory import WindowMemory
 from core.llama.context import Context
 from core.llama.library import L
-from core.loading import contexts
 from core.loading.load_drafts import open_draft_engine
 from core.values.engine_options import EngineOptions
 from core.values.messages import FinishReason
@@ -122,27 +119,6 @@ def test_a_text_that_is_cut_before_the_border_of_a_chunk_comes_back_whole() -> N
             pass
         _, n_cached = said(engine, long[:8180] + words(20, 2), 1)
         assert n_cached == 8180
-
-
-def test_what_an_earlier_version_saved_over_the_border_of_a_chunk_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, long = gguf_factory.cached_file("llama4.gguf", recurrent_factory.llama4), words(8400)
-    options = {"n_slots": 1, "n_ctx": 8704, "n_ubatch": 512, "speculation": "off"}
-    options |= {"cache_ram": 0, "cache_disk": 1 << 30, "cache_folder": tmp_path}
-
-    def earlier_key(files: Sequence[Path], *conditions: object) -> bytes:
-        return model_key(files, *((one[:2] if isinstance(one, tuple) else one) for one in conditions))
-
-    with monkeypatch.context() as earlier:
-        earlier.setattr(contexts, "model_key", earlier_key)
-        earlier.setattr(WindowMemory, "saved_together", lambda _memory, _position, most: most)
-        with open_engine(path, **options) as engine:
-            said(engine, long, 1)
-            settle(engine)
-    with open_engine(path, **options) as engine:
-        settle(engine)
-        assert said(engine, long[:300], 1)[1] == 0
 
 
 def test_a_draft_model_goes_back_as_far_as_its_windows_are_whole(path: Path) -> None:

@@ -244,15 +244,15 @@ def test_the_text_is_the_same_in_fewer_steps(
 ) -> None:
     for engine in (plain, drafting):
         engine.forget_texts()  # the prompt is read in steps of the same width
-    before = plain.n_steps
+    before = plain.stats.n_steps
     expected, end, _ = complete(plain, FOX, max_tokens=200, sampling=sampling, constraint=constraint)
-    plain_steps = plain.n_steps - before
-    before = drafting.n_steps
+    plain_steps = plain.stats.n_steps - before
+    before = drafting.stats.n_steps
     found, ended, _ = complete(drafting, FOX, max_tokens=200, sampling=sampling, constraint=constraint)
     assert found == expected
     assert (end.reason, ended.reason) == (FinishReason.STOP, FinishReason.STOP)
     assert ended.receipt.n_drafted >= ended.receipt.n_accepted > 5
-    assert drafting.n_steps - before <= plain_steps - ended.receipt.n_accepted + 1
+    assert drafting.stats.n_steps - before <= plain_steps - ended.receipt.n_accepted + 1
 
 
 def test_most_of_what_is_forced_is_accepted(drafting: Engine) -> None:
