@@ -6755,6 +6755,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
+      <source>The lines cannot be drawn: {reason}. All else goes on.</source>
+      <translation>Die Linien lassen sich nicht zeichnen: {reason}. Alles andere geht weiter.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
       <source>Weights</source>
       <translation>Gewichte</translation>
     </message>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
 from dataclasses import replace
@@ -15,6 +16,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVB
 
 from core.values.messages import Snapshot
 from models.formatting.figures import in_marks, rate, size
+from models.formatting.safe_text import one_line
 from models.library import requests as ask
 from models.library.values import Choosing, ModelFitReport, Partners, QuantiseOffer, Trouble
 from ui.client.api import Api, ServerState
@@ -97,13 +99,17 @@ class SpeedPage(Dressed, PageColumn):
         for label in (self.rate_label, self.bytes_label):
             label.setAlignment(Qt.AlignmentFlag.AlignBottom)  # in a narrow window one of them takes two lines
         self.plots: list[LinePlot] = []
-        self._drawing: threading.Thread | None = None  # imports what draws them
+        # What draws them, or why nothing does, once a thread has imported it.
+        self._drawing: threading.Thread | None = None
+        self._drawn_by: list[type[LinePlot] | Exception] = []
         self._plots = QGridLayout()
         self._plots.setHorizontalSpacing(Space.XL)
         for at, label in enumerate((self.rate_label, self.bytes_label)):
             self._plots.setColumnStretch(at, 1)
             self._plots.addWidget(label, 0, at)
         section.addLayout(self._plots)
+        self.no_lines = ProblemLabel()
+        section.addWidget(self.no_lines)
 
     def _add_reasons(self) -> None:
         row = QHBoxLayout()
@@ -169,6 +175,7 @@ class SpeedPage(Dressed, PageColumn):
         self._on_look(self._watch.state)
         self._on_state(self._watch.state)
         self._look_at_model()
+        self._show_latest()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Let it be."""
@@ -271,7 +278,7 @@ class SpeedPage(Dressed, PageColumn):
         now = time.monotonic()
         if self._snapshot.is_idle or self._is_last:
             self._history.add(now)
-        if len(self.plots) < len(PLOTS):
+        if self._draw.interval() == MAKE_MS:
             self._add_plot()
         times, rates, gigabytes = self._history.lines(now)
         for plot, (values, peak) in zip(self.plots, ((rates, None), (gigabytes, self._peak)), strict=False):
@@ -280,13 +287,17 @@ class SpeedPage(Dressed, PageColumn):
     def _add_plot(self) -> None:
         """Make one plot, once what draws it is imported on a thread: on this one, the window would stand still."""
         if self._drawing is None:
-            self._drawing = threading.Thread(target=_import_plots, name="plots")
+            self._drawing = threading.Thread(target=_import_plots, args=(self._drawn_by,), name="plots", daemon=True)
             self._drawing.start()
-        if self._drawing.is_alive():
+        if not self._drawn_by:
             return
-        from ui.speed.plots import LinePlot
-
-        plot = LinePlot(*PLOTS[len(self.plots)])
+        (drawn_by,) = self._drawn_by
+        if isinstance(drawn_by, Exception):
+            reason = one_line(str(drawn_by))
+            self.no_lines.say(tr("The lines cannot be drawn: {reason}. All else goes on.", reason=reason))
+            self._draw.setInterval(DRAW_MS)
+            return
+        plot = drawn_by(*PLOTS[len(self.plots)])
         self._plots.addWidget(plot, 1, len(self.plots))
         self.plots.append(plot)
         if len(self.plots) == len(PLOTS):
@@ -399,9 +410,14 @@ class SpeedPage(Dressed, PageColumn):
         self.not_done.say(trouble.sentence)
 
 
-def _import_plots() -> None:
-    import_module("ui.speed.plots")
-    gc.freeze()  # it stays: the collector would go through all of it each time, for some tens of milliseconds
+def _import_plots(drawn_by: list[type[LinePlot] | Exception]) -> None:
+    os.environ["PYQTGRAPH_QT_LIB"] = "PySide6"  # another program's choice would go before the Qt that is there
+    try:
+        plot = import_module("ui.speed.plots").LinePlot
+        gc.freeze()  # it stays: the collector would go through all of it each time, for some tens of milliseconds
+    except Exception as error:
+        plot = error
+    drawn_by.append(plot)
 
 
 def load_facts(found: dict[str, Any]) -> list[tuple[str, str]]:

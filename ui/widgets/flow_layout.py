@@ -16,7 +16,6 @@ class FlowLayout(QLayout):
     def __init__(self, parent: QWidget | None = None, spacing: int = 0) -> None:
         super().__init__(parent)
         self._items: list[QLayoutItem] = []
-        self._heights: dict[int, int] = {}  # by width: each layout of a page asks many times
         self.setSpacing(spacing)
         self.setContentsMargins(0, 0, 0, 0)
 
@@ -46,14 +45,7 @@ class FlowLayout(QLayout):
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of all rows."""
-        if width not in self._heights:
-            self._heights[width] = self._place(QRect(0, 0, width, 0), is_trial=True)
-        return self._heights[width]
-
-    def invalidate(self) -> None:
-        """Forget what was true of other sizes."""
-        self._heights.clear()
-        super().invalidate()
+        return self._place(QRect(0, 0, width, 0), is_trial=True)
 
     def setGeometry(self, rect: QRect) -> None:
         """Place the widgets."""

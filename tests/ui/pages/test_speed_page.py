@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
@@ -31,6 +33,7 @@ from models.library.values import (
 from ui.client.api import Api, ServerState
 from ui.client.server_watch import ServerWatch
 from ui.gauges import faces
+from ui.speed import speed_page
 from ui.speed.history import SECONDS, History
 from ui.speed.measuring_card import MEASURE, PAIR, STOPPED, VERIFY, MeasuringCard, gains
 from ui.speed.plots import Axis, LinePlot
@@ -150,17 +153,41 @@ def test_the_figures_of_an_axis_have_the_digits_that_tell_them_apart(values: lis
     assert Axis("left").tickStrings(values, 1.0, values[1]) == written
 
 
-def test_the_window_goes_on_while_what_draws_the_plots_is_imported(qtbot, window: MainWindow) -> None:
+def test_the_window_goes_on_while_what_draws_the_plots_is_imported(
+    qtbot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = "import sys, ui.window.main_window, ui.speed.speed_page; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "ui.speed.speed_page" in loaded
     assert not {"pyqtgraph", "numpy"} & set(loaded), "a third of a second"
+    go_on = threading.Event()
+    monkeypatch.setattr(speed_page, "import_module", lambda name: go_on.wait(30) and import_module(name))
     window.show_page("speed")
     page = window.speed
+    qtbot.wait(3 * speed_page.MAKE_MS)
     assert page.plots == [], "a thread imports it"
+    go_on.set()
     needed = page._plots.rowMinimumHeight(1)
     qtbot.waitUntil(lambda: len(page.plots) == 2)
     qtbot.waitUntil(lambda: page.plots[1].height() == needed > 0)
+
+
+def test_a_page_without_what_draws_the_plots_says_so_once(
+    qtbot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def fail(name: str) -> None:
+        asked.append(name)
+        raise ImportError("no such library")
+
+    monkeypatch.setattr(speed_page, "import_module", fail)
+    window.show_page("speed")
+    qtbot.waitUntil(window.speed.no_lines.isVisible)
+    assert "no such library" in window.speed.no_lines.text()
+    qtbot.wait(3 * speed_page.MAKE_MS)
+    assert asked == ["ui.speed.plots"]
+    assert window.speed.plots == []
 
 
 def test_a_plot_paints_its_line_and_says_it(qtbot) -> None:
