@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from core.cost.cost_model import CostModel, ReadCost, attended
+from core.cost.threads import SUSPICIOUS
 from core.kv_cache.slot_table import SlotTable
 from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import RequestCost
@@ -29,9 +30,10 @@ class StepReading:
     ``n_sequences`` of them decode. ``decode`` are the seconds of the target's decode, ``seconds`` those since the
     previous step. ``plain`` are the decode seconds of the same step without drafts, predicted by the cost model.
     ``seen`` are the seconds of the same step without drafts, observed in plain steps, ``seen_each`` those of each
-    further token; None if too few were observed. ``began`` and ``ended`` are on the engine's clock. ``has_waited``: the
-    step was over when its time was taken; if not, the rest is part of a later step's time. What the step yields is
-    counted when it is committed: ``n_sampled`` tokens, including those that end a text, and drafted tokens.
+    further token; None if too few were observed, or if another program held the step up. ``began`` and ``ended`` are on
+    the engine's clock. ``has_waited``: the step was over when its time was taken; if not, the rest is part of a later
+    step's time. What the step yields is counted when it is committed: ``n_sampled`` tokens, including those that end a
+    text, and drafted tokens.
     """
 
     n_rows: int
@@ -138,7 +140,10 @@ class Meter:
             return reading
         plain = cost.time(n_rows - n_drafted, plain_kv)
         reading = StepReading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, plain)
-        each = reading.seen = reading.seen_each = cost.plain.seconds(n_sequences, plain_kv - prefill_kv)
+        each = cost.plain.seconds(n_sequences, plain_kv - prefill_kv)
+        if each is not None and not n_prefill and seconds - draft > SUSPICIOUS * each * cost.time(n_rows, kv) / plain:
+            return reading  # it had to wait, as a plain step would have: no fault of its drafts
+        reading.seen = reading.seen_each = each
         if each is not None and n_prefill:
             # The time with drafts was measured; the cost model gives the share of it without them.
             reading.seen = min(plain / cost.time(n_rows, kv), 1.0) * seconds

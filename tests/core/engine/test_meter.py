@@ -236,6 +236,11 @@ class TestSnapshot:
         found = gauge.snapshot(now, NOBODY)
         assert found.acceptance == 0.5
         assert found.speedup == pytest.approx(3 * 0.010 / 0.0125, rel=0.01)
+        work(gauge, 0.2, 1, plan((0, 1, 4)), n_sampled=3, n_drafted=4, n_accepted=2)
+        assert gauge.snapshot(now, NOBODY).speedup == found.speedup, "others held this step up, and not its drafts"
+        gauge.snapshot(now, replace(NOBODY, is_idle=True))
+        now = work(gauge, 0.2, 5, plan((0, 1, 4)), n_sampled=3, n_drafted=4, n_accepted=2)
+        assert gauge.snapshot(now, NOBODY).speedup is None, "beside others nothing is known"
 
     def test_it_is_published_ten_times_a_second_and_once_when_idle(self) -> None:
         gauge = meter()
