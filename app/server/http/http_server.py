@@ -149,9 +149,14 @@ class HttpProtocol(HttpToolsProtocol):
         sending side behind a request is answered. Return whether the connection stays.
         """
         cycle = self._answering
-        if self.is_idle or cycle is not self.cycle or cycle.response_started or cycle.more_body:
-            return False
-        if cycle.scope["http_version"] == "1.0":  # knows no interim responses
+        if (
+            self.is_idle
+            or cycle is not self.cycle
+            or cycle.response_started
+            or cycle.more_body
+            or cycle.scope["http_version"] == "1.0"  # knows no interim responses
+        ):
+            self.transport.close()  # the loop closes the connection below it, and what is held would be lost
             return False
         cycle.keep_alive = False
         self._look_for_reset()

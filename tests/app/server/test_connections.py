@@ -195,6 +195,19 @@ def test_who_sends_no_more_behind_a_request_is_answered(server: RunningServer, f
     assert json.loads(last)["tokens_predicted"] == 40
 
 
+@pytest.mark.parametrize("loop", ["uvloop's", "asyncio's"])
+def test_who_sends_no_more_gets_an_answer_that_is_ready_at_once(request: pytest.FixtureRequest, loop: str) -> None:
+    url = request.getfixturevalue("server").url if loop == "uvloop's" else request.getfixturevalue("small")
+    for _ in range(20):
+        with opened(url, 1, b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n") as (connection,):
+            connection.shutdown(socket.SHUT_WR)
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            assert answer.read()
+            assert connection.recv(1) == b""
+        assert answer.status in {401, 404}
+
+
 def test_one_who_never_reads_the_answer_is_cut_off(small: str, ended: threading.Event) -> None:
     with opened(small, 1, b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n"):
         assert ended.wait(60)
