@@ -405,6 +405,24 @@ def test_what_several_streams_bring_at_once_is_sent_when_all_of_it_is_made() -> 
     assert done == ["made"] * 3 + ["sent"] * 3
 
 
+def test_a_stream_that_takes_no_turns_is_not_kept_until_its_end() -> None:
+    """Only what is sent tells a connection that the client reads too slowly."""
+    sizes: list[int] = []
+
+    class Noting(Wire):
+        def write(self, data: bytes) -> None:
+            sizes.append(len(data))
+
+    async def stream(scope, receive, send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for number in range(100):
+            await send({"type": "http.response.body", "body": bytes(10_000), "more_body": number < 99})
+
+    said_to(HEAD + b"\r\n", to=stream, over=Noting)
+    assert sum(sizes) > 100 * 10_000
+    assert max(sizes) < 100_000
+
+
 def test_only_the_head_and_the_end_of_a_stream_pass_what_is_around_the_application() -> None:
     """Each layer would cost as much for every token as for a whole answer."""
     seen: list[dict[str, object]] = []
