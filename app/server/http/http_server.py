@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import httptools
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
@@ -70,15 +71,19 @@ class _Outgoing:
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
         self._parts: list[bytes] = []
+        self._n_held = 0  # bytes
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send bytes soon."""
+        """Send bytes soon; at once where they are so many that the connection may ask to wait for the client."""
         if not self._parts:
             self._loop.call_soon(self._send)
         self._parts.append(data)
+        self._n_held += len(data)
+        if self._n_held > HIGH_WATER_LIMIT:
+            self._send()
 
     def close(self) -> None:
         """Close the connection once all is sent."""
@@ -86,7 +91,7 @@ class _Outgoing:
         self._transport.close()
 
     def _send(self) -> None:
-        parts, self._parts = self._parts, []
+        parts, self._parts, self._n_held = self._parts, [], 0
         if parts:
             try:
                 self._transport.write(b"".join(parts))
@@ -149,9 +154,14 @@ class HttpProtocol(HttpToolsProtocol):
         sending side behind a request is answered. Return whether the connection stays.
         """
         cycle = self._answering
-        if self.is_idle or cycle is not self.cycle or cycle.response_started or cycle.more_body:
-            return False
-        if cycle.scope["http_version"] == "1.0":  # knows no interim responses
+        if (
+            self.is_idle
+            or cycle is not self.cycle
+            or cycle.response_started
+            or cycle.more_body
+            or cycle.scope["http_version"] == "1.0"  # knows no interim responses
+        ):
+            self.transport.close()  # the loop closes the connection below it, and what is held would be lost
             return False
         cycle.keep_alive = False
         self._look_for_reset()

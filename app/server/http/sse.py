@@ -45,8 +45,8 @@ async def _end(task: asyncio.Future[Any]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-# The key of a scope by which the pieces of a stream go straight to the connection: what is around an application looks
-# at the head of an answer only, and costs as much for each piece.
+# The key of a scope by which the pieces of a stream go straight to the connection. The layers around the application
+# look only at the head of an answer, but each piece would pass through all of them.
 DIRECTLY = "slipstream.directly"
 PING_SECONDS = 15.0
 PING = b": ping\n\n"

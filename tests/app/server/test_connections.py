@@ -195,6 +195,19 @@ def test_who_sends_no_more_behind_a_request_is_answered(server: RunningServer, f
     assert json.loads(last)["tokens_predicted"] == 40
 
 
+@pytest.mark.parametrize("loop", ["uvloop's", "asyncio's"])
+def test_who_sends_no_more_gets_an_answer_that_is_ready_at_once(request: pytest.FixtureRequest, loop: str) -> None:
+    url = request.getfixturevalue("server").url if loop == "uvloop's" else request.getfixturevalue("small")
+    for _ in range(20):
+        with opened(url, 1, b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n") as (connection,):
+            connection.shutdown(socket.SHUT_WR)
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            assert answer.read()
+            assert connection.recv(1) == b""
+        assert answer.status in {401, 404}
+
+
 def test_one_who_never_reads_the_answer_is_cut_off(small: str, ended: threading.Event) -> None:
     with opened(small, 1, b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n"):
         assert ended.wait(60)
@@ -390,6 +403,24 @@ def test_what_several_streams_bring_at_once_is_sent_when_all_of_it_is_made() -> 
 
     asyncio.run(run())
     assert done == ["made"] * 3 + ["sent"] * 3
+
+
+def test_a_stream_that_takes_no_turns_is_not_kept_until_its_end() -> None:
+    """Only what is sent tells a connection that the client reads too slowly."""
+    sizes: list[int] = []
+
+    class Noting(Wire):
+        def write(self, data: bytes) -> None:
+            sizes.append(len(data))
+
+    async def stream(scope, receive, send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for number in range(100):
+            await send({"type": "http.response.body", "body": bytes(10_000), "more_body": number < 99})
+
+    said_to(HEAD + b"\r\n", to=stream, over=Noting)
+    assert sum(sizes) > 100 * 10_000
+    assert max(sizes) < 100_000
 
 
 def test_only_the_head_and_the_end_of_a_stream_pass_what_is_around_the_application() -> None:

@@ -150,6 +150,8 @@ def test_at_temperature_0_drafts_change_no_text_and_counts_add_up(
     setting: Find, said: Said, name: str, depth: int | None
 ) -> None:
     with use(setting(name), draft_depth=depth) as engine:
+        if depth is None:
+            price(engine, {1: 0.010, 8: 0.012, 64: 0.030}, 0.001)  # drafts are worth it
         if (kind := name.removesuffix(" random")) in HYBRIDS:
             assert type(engine.slots.memory) is HYBRIDS[kind]
         for prompt in PROMPTS:
@@ -163,9 +165,8 @@ def test_at_temperature_0_drafts_change_no_text_and_counts_add_up(
     assert sum(receipt.n_drafted for receipt in receipts) == sum(stats.drafted_at)
     assert sum(receipt.n_accepted for receipt in receipts) == sum(stats.accepted_at)
     assert all(low >= high for low, high in pairwise(stats.accepted_at))
-    if depth:
-        assert sum(stats.drafted_at) > 100
-        assert (stats.accepted_at[0] > 0.2 * stats.drafted_at[0]) is not name.endswith(" random")
+    assert sum(stats.drafted_at) > 70
+    assert (stats.accepted_at[0] > 0.2 * stats.drafted_at[0]) is not name.endswith(" random")
 
 
 @pytest.mark.parametrize("name", [*DRAFTERS, "mtp random", "qwen3next random"])
@@ -187,12 +188,12 @@ def test_each_step_gives_a_token_beside_those_accepted_and_turns_without_drafts_
 ) -> None:
     """Also a step that replays rows."""
     with use(setting(name), n_slots=1, draft_depth=depth) as engine:
+        if depth is None:
+            price(engine, {1: 0.010, 8: 0.012, 64: 0.030}, 0.001)  # drafts are worth it
         _, ended, _ = complete(engine, max_tokens=50, sampling=ENDLESS)
         # The prompt of a hybrid is read in two steps: a little before its end its state is kept for the next turn.
         n_steps = engine.stats.n_steps - (name in HYBRIDS)
         assert n_steps + ended.receipt.n_accepted == ended.receipt.n_generated == 50
-        if depth is None:
-            return  # drafts are made where they pay
         assert 0 < ended.receipt.n_accepted < ended.receipt.n_drafted
         engine.forget_texts()
         for turn, speculates in enumerate((False, True, False, True, True)):
