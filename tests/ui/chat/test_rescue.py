@@ -66,6 +66,46 @@ def test_what_can_be_read_of_a_damaged_file_comes_back(tmp_path: Path) -> None:
     assert path.exists()
 
 
+@pytest.mark.parametrize("table", ["message", "chat"])
+def test_what_lies_between_two_broken_pages_comes_back(tmp_path: Path, table: str) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    root = root_of(path, table)
+    data = bytearray(path.read_bytes())
+    # The root of the table has the numbers of its pages, by id.
+    n_pages = int.from_bytes(data[root + 3 : root + 5], "big")
+    cells = [int.from_bytes(data[root + 12 + 2 * n : root + 14 + 2 * n], "big") for n in range(n_pages)]
+    pages = [int.from_bytes(data[root + cell : root + cell + 4], "big") for cell in cells]
+    for page in (pages[1], pages[-1]):
+        data[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    path.write_bytes(data)
+    with closing(sqlite3.connect(path)) as db:
+        numbers = range(1, N_CHATS + 1) if table == "chat" else range(10_002, 10_002 + 2 * N_CHATS)
+        readable = [number for number in numbers if can_read(db, table, number)]
+    assert len(numbers) * 0.5 < len(readable) < len(numbers), "both pages are of rows"
+    with closing(ChatStore(tmp_path / "new.db")) as store:
+        assert rescue(path, store) == N_CHATS
+        if table == "chat":
+            found = [chat.id for chat in store.chats() if chat.title != RESCUED]
+        else:
+            found = [message.id for chat in store.chats() for message in store.messages(chat.id)]
+        assert sorted(found) == readable, "each of them once"
+
+
+def root_of(path: Path, table: str) -> int:
+    """Return where the page is in a file of chats that leads to a table's rows."""
+    with closing(sqlite3.connect(path)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    return int(page - 1) * 4096
+
+
+def can_read(db: sqlite3.Connection, table: str, number: int) -> bool:
+    try:
+        return db.execute(f"SELECT * FROM {table} WHERE id = ?", (number,)).fetchone() is not None
+    except sqlite3.DatabaseError:
+        return False
+
+
 def test_messages_without_their_chat_or_question_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     write_chats(path)

@@ -15,6 +15,15 @@ from ui.chat.storage.store import ChatStore, readable
 
 Row = dict[str, Any]
 RESCUED = "A chat whose title was lost"
+# What else tells the ids of a table, and by what that is sorted. It is read without the table itself.
+IDS = {
+    "chat": (("SELECT DISTINCT chat_id AS id FROM message INDEXED BY message_chat", ("chat_id",)),),
+    "message": (
+        ("SELECT id FROM message INDEXED BY message_chat", ("chat_id", "id")),
+        ("SELECT id FROM message INDEXED BY message_parent", ("parent_id", "id")),
+        ("SELECT id FROM message_fts_docsize", ("id",)),
+    ),
+}
 STEP_SECONDS = 0.1  # whoever opens a chat meanwhile waits no longer
 
 
@@ -85,17 +94,37 @@ class Rescue:
         self._chats, self._n_all = list(chats.values()), len(chats)
 
     def _rows(self, lost: sqlite3.Connection, table: str) -> Iterator[Row]:
-        """Yield the rows of a table from its beginning and then from its end, each time up to the first broken page."""
+        """Yield the rows of a table from its beginning, from its end, and what lies between two broken pages."""
         seen: set[int] = set()
         for order in ("ASC", "DESC"):
-            try:
-                cursor = lost.execute(f"SELECT * FROM {table} ORDER BY id {order}")
-                names = [column[0] for column in cursor.description]
-                for values in cursor:
-                    row = dict(zip(names, values, strict=True))
-                    if row.get("id") in seen or self._is_stopped.is_set():
+            for row in self._read_rows(lost, f"SELECT * FROM {table} ORDER BY id {order}"):
+                if row["id"] in seen:
+                    break
+                seen.add(row["id"])
+                yield row
+        for number in self._known_ids(lost, table) - seen:
+            yield from self._read_rows(lost, f"SELECT * FROM {table} WHERE id = {number:d}")
+
+    def _known_ids(self, lost: sqlite3.Connection, table: str) -> set[int]:
+        """Return the ids of a table that are told elsewhere: only with them can what is behind a break be found."""
+        known: set[int] = set()
+        for query, columns in IDS[table]:
+            here: set[int] = set()
+            for order in ("ASC", "DESC"):
+                sorting = ", ".join(f"{column} {order}" for column in columns)
+                for row in self._read_rows(lost, f"{query} ORDER BY {sorting}"):
+                    if row["id"] in here:
                         break
-                    seen.add(row["id"])
-                    yield row
-            except (sqlite3.Error, KeyError):
-                continue
+                    here.add(row["id"])
+            known |= here
+        return known
+
+    def _read_rows(self, lost: sqlite3.Connection, query: str) -> Iterator[Row]:
+        """Yield what a query finds up to the first broken page."""
+        with contextlib.suppress(sqlite3.Error, KeyError):
+            cursor = lost.execute(query)
+            names = [column[0] for column in cursor.description]
+            for values in cursor:
+                if self._is_stopped.is_set():
+                    return
+                yield dict(zip(names, values, strict=True))
