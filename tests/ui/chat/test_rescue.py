@@ -121,6 +121,18 @@ def test_messages_without_their_chat_or_question_are_kept(tmp_path: Path) -> Non
         assert [message.parent_id for message in store.messages(2)] == [None]
 
 
+def test_a_deleted_chat_stays_away(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    with closing(ChatStore(path)) as store:
+        store.delete(2, now_ms=1)
+    with closing(ChatStore(None)) as store:
+        assert rescue(path, store) == N_CHATS - 1
+        assert store.chat(2) is None
+        assert store.messages(2) == []
+        assert RESCUED not in [chat.title for chat in store.chats()]
+
+
 def test_broken_bytes_in_a_text_cost_only_themselves(tmp_path: Path) -> None:
     """SQLite itself does not look into texts."""
     path = tmp_path / "chats.db"

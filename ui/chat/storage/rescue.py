@@ -76,16 +76,23 @@ class Rescue:
 
     def _read(self) -> None:
         chats = dict[object, Row]()
+        deleted = set[object]()  # chats, whose messages stay away with them
         messages = dict[Any, Row]()
         with contextlib.suppress(sqlite3.Error):
             lost = sqlite3.connect(f"{self.source.absolute().as_uri()}?mode=ro", uri=True)
             lost.text_factory = readable
             with contextlib.closing(lost):
-                chats = {row["id"]: row for row in self._rows(lost, "chat") if row.get("deleted_ms") is None}
+                for row in self._rows(lost, "chat"):
+                    if row.get("deleted_ms") is None:
+                        chats[row["id"]] = row
+                    else:
+                        deleted.add(row["id"])
                 messages = {row["id"]: row for row in self._rows(lost, "message")}
         for number in sorted(messages):
             row = messages[number]
             chat, when = row.get("chat_id"), row.get("created_ms")
+            if chat in deleted:
+                continue
             if chat not in chats:
                 chats[chat] = {"id": chat, "title": RESCUED, "created_ms": when, "updated_ms": when}
             if messages.get(row.get("parent_id"), {}).get("chat_id") != chat:
