@@ -15,9 +15,10 @@ import ui.chat.storage.rescue as rescue_module
 from models.files.disk import backup_of
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.rescue import RESCUED, Rescue
-from ui.chat.storage.store import MIGRATIONS, ChatStore, StoreDamaged
+from ui.chat.storage.store import MIGRATIONS, NEW_CHAT, ChatStore, StoreDamaged
 from ui.client.api import Api
-from ui.client.chat_records import Chat, Message, Role, Status, Timings
+from ui.client.attachments import Attachment, Part
+from ui.client.chat_records import Chat, Message, Prompt, Role, Status, Timings
 from ui.theme.appearance import Appearance
 from ui.window.main_window import MainWindow
 
@@ -131,6 +132,29 @@ def test_a_deleted_chat_stays_away(tmp_path: Path) -> None:
         assert store.chat(2) is None
         assert store.messages(2) == []
         assert RESCUED not in [chat.title for chat in store.chats()]
+
+
+def test_prompts_and_what_was_not_sent_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    files = (Attachment("a.txt", 9, (Part("some text"),)),)
+    with closing(ChatStore(path)) as store:
+        store.delete(3, now_ms=1)
+        for number in (7_001, 7_002):
+            store.save_prompt(Prompt(number, f"Prompt {number}", "Tell me why.", False))
+        store.save_draft_attachments(1, files)
+        for key, text in {NEW_CHAT: "new", 1: "one", 10_004: "in its place", 3: "deleted", 4: "sent since"}.items():
+            store.save_draft(key, text)
+    with closing(ChatStore(tmp_path / "new.db")) as store:
+        store.save_chat(Chat(4, "It is here", 4, 4))
+        store.save_prompt(Prompt(7_002, "It is here", "", False))
+        assert rescue(path, store) == N_CHATS - 2
+        assert store.drafts() == {NEW_CHAT: "new", 1: "one", 10_004: "in its place"}
+        assert store.draft_attachments() == {1: files}
+        assert [prompt.name for prompt in store.prompts()] == ["Prompt 7001", "It is here"]
+        store.save_draft(NEW_CHAT, "newer")
+        assert rescue(path, store) == 0
+        assert store.drafts()[NEW_CHAT] == "newer"
 
 
 def test_broken_bytes_in_a_text_cost_only_themselves(tmp_path: Path) -> None:
@@ -328,7 +352,7 @@ def test_bringing_back_shows_how_far_it_is_and_can_be_stopped_and_finished_later
 
     qtbot.waitUntil(lambda: "damaged" in banner.text)
     bring_back()
-    qtbot.waitUntil(lambda: banner.text.endswith("%"))
+    qtbot.waitUntil(lambda: banner.text.endswith("%") and not banner.text.endswith(" 0%"))
     assert "Bring chats back…" not in [one.text() for one in history.more_menu().actions()], "one thing at a time"
     assert banner.action.text() == "Stop"
     banner.action.click()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ui.chat.storage.store import ChatStore, readable
+from ui.chat.storage.store import NEW_CHAT, ChatStore, readable
 
 Row = dict[str, Any]
 RESCUED = "A chat whose title was lost"
@@ -39,6 +39,8 @@ class Rescue:
         self.n_chats = 0
         self._chats: list[Row] | None = None  # that are left, the latest one last; None until they were read
         self._messages = defaultdict[object, list[Row]](list)  # by chat
+        # By chat what was not sent there; without one all prompts, and what was written for a new chat.
+        self._others = defaultdict[object, dict[str, list[Row]]](dict)
         self._n_all = 0
         self._is_stopped = threading.Event()
 
@@ -65,12 +67,14 @@ class Rescue:
         """Read all, or bring some chats, each of them whole. Raises sqlite3 errors of ``store`` alone."""
         if self._chats is None:
             self._read()
+            store.take_rows([], [], self._others.pop(None, {}))
             return
         until = time.monotonic() + STEP_SECONDS
         while self._chats and not self._is_stopped.is_set():
             chat = self._chats[-1]
-            self.n_chats += store.take_rows([chat], self._messages[chat["id"]])
-            del self._messages[chat["id"]], self._chats[-1]
+            number = chat["id"]
+            self.n_chats += store.take_rows([chat], self._messages[number], self._others.get(number, {}))
+            del self._messages[number], self._chats[-1]
             if time.monotonic() > until:
                 break
 
@@ -78,6 +82,7 @@ class Rescue:
         chats = dict[object, Row]()
         deleted = set[object]()  # chats, whose messages stay away with them
         messages = dict[Any, Row]()
+        others = list[tuple[str, Row]]()
         with contextlib.suppress(sqlite3.Error):
             lost = sqlite3.connect(f"{self.source.absolute().as_uri()}?mode=ro", uri=True)
             lost.text_factory = readable
@@ -88,6 +93,8 @@ class Rescue:
                     else:
                         deleted.add(row["id"])
                 messages = {row["id"]: row for row in self._rows(lost, "message")}
+                for table in ("prompt", "draft", "draft_attachments"):
+                    others += ((table, row) for row in self._rows(lost, table))
         for number in sorted(messages):
             row = messages[number]
             chat, when = row.get("chat_id"), row.get("created_ms")
@@ -98,24 +105,30 @@ class Rescue:
             if messages.get(row.get("parent_id"), {}).get("chat_id") != chat:
                 row["parent_id"] = None
             self._messages[chat].append(row)
+        for table, row in others:
+            key = row.get("chat_id", NEW_CHAT)
+            of = None if key <= NEW_CHAT else messages.get(key, {}).get("chat_id", key)
+            self._others[of].setdefault(table, []).append(row)
         self._chats, self._n_all = list(chats.values()), len(chats)
 
     def _rows(self, lost: sqlite3.Connection, table: str) -> Iterator[Row]:
         """Yield the rows of a table from its beginning, from its end, and what lies between two broken pages."""
         seen: set[int] = set()
+        key = "chat_id" if table.startswith("draft") else "id"
         for order in ("ASC", "DESC"):
-            for row in self._read_rows(lost, f"SELECT * FROM {table} ORDER BY id {order}"):
-                if row["id"] in seen:
+            for row in self._read_rows(lost, f"SELECT * FROM {table} ORDER BY {key} {order}"):
+                if row[key] in seen:
                     break
-                seen.add(row["id"])
-                yield row
+                seen.add(row[key])
+                if isinstance(row[key], int):  # else it is no file of ours
+                    yield row
         for number in self._known_ids(lost, table) - seen:
             yield from self._read_rows(lost, f"SELECT * FROM {table} WHERE id = {number:d}")
 
     def _known_ids(self, lost: sqlite3.Connection, table: str) -> set[int]:
         """Return the ids of a table that are told elsewhere: only with them can what is behind a break be found."""
         known: set[int] = set()
-        for query, columns in IDS[table]:
+        for query, columns in IDS.get(table, ()):
             here: set[int] = set()
             for order in ("ASC", "DESC"):
                 sorting = ", ".join(f"{column} {order}" for column in columns)

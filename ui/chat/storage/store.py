@@ -415,11 +415,19 @@ class ChatStore:
                 row = (chat_id, _storable(attachments.to_json(files)))
                 self._db.execute("INSERT INTO draft_attachments(chat_id, attachments) VALUES (?,?)", row)
 
-    def take_rows(self, chats: list[dict[str, Any]], messages: list[dict[str, Any]]) -> int:
-        """Write rows of another file that are not there yet, as far as they can be; return how many chats were."""
+    def take_rows(
+        self, chats: list[dict[str, Any]], messages: list[dict[str, Any]], others: dict[str, list[dict[str, Any]]]
+    ) -> int:
+        """Write rows of another file that are not there yet, as far as they can be; return how many chats were.
+
+        ``others`` are rows by table. With a chat that is there they stay away: what was not sent may have been since.
+        """
         with self._transaction():
             n_chats = self._take("chat", chats)
             self._take("message", messages)
+            if n_chats or not chats:
+                for table, rows in others.items():
+                    self._take(table, rows)
         return n_chats
 
     def _take(self, table: str, rows: list[dict[str, Any]]) -> int:
