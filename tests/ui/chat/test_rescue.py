@@ -255,6 +255,16 @@ def test_chats_are_read_and_saved_while_others_are_brought_back_and_it_can_be_st
     assert source.read_bytes() == before
 
 
+def test_one_that_is_stopped_before_the_first_row_says_that_it_was_stopped(tmp_path: Path) -> None:
+    write_chats(tmp_path / "lost.db")
+    one = Rescue(tmp_path / "lost.db")
+    one.stop()
+    with closing(ChatStore(None)) as store:
+        one.step(store)
+        assert store.chats() == []
+    assert (one.is_over, one.is_stopped, one.n_chats) == (True, True, 0)
+
+
 def test_where_the_disk_refuses_nothing_is_said_to_be_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(store: ChatStore, *rows: object) -> int:
         raise sqlite3.OperationalError("database or disk is full")

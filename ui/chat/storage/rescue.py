@@ -95,6 +95,8 @@ class Rescue:
                 messages = {row["id"]: row for row in self._rows(lost, "message")}
                 for table in ("prompt", "draft", "draft_attachments"):
                     others += ((table, row) for row in self._rows(lost, table))
+        if self._is_stopped.is_set():
+            return  # some rows are no whole chats
         for number in sorted(messages):
             row = messages[number]
             chat, when = row.get("chat_id"), row.get("created_ms")
