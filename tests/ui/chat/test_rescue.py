@@ -280,7 +280,7 @@ def test_where_the_disk_refuses_nothing_is_said_to_be_back(tmp_path: Path, monke
         posted.get(timeout=60)()
     archive.close()
     assert ended == [False]
-    assert (one.n_chats, problems) == (0, ["The chats could not be read: the disk is full."])
+    assert (one.n_chats, problems) == (0, [f"Chats cannot be saved in {tmp_path}: the disk is full."])
 
 
 def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: Api, tmp_path: Path) -> None:

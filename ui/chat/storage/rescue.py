@@ -24,7 +24,7 @@ IDS = {
         ("SELECT id FROM message_fts_docsize", ("id",)),
     ),
 }
-STEP_SECONDS = 0.1  # whoever opens a chat meanwhile waits no longer
+STEP_SECONDS = 0.1  # of writing: whoever opens a chat meanwhile waits so long, or until all has been read
 
 
 class Rescue:
@@ -37,7 +37,7 @@ class Rescue:
     def __init__(self, source: Path) -> None:
         self.source = source
         self.n_chats = 0
-        self._chats: list[Row] | None = None  # that are left, the latest one last; None until they were read
+        self._chats: list[Row] | None = None  # that are left, the latest last; None until read
         self._messages = defaultdict[object, list[Row]](list)  # by chat
         # By chat what was not sent there; without one all prompts, and what was written for a new chat.
         self._others = defaultdict[object, dict[str, list[Row]]](dict)
@@ -64,7 +64,7 @@ class Rescue:
         self._is_stopped.set()
 
     def step(self, store: ChatStore) -> None:
-        """Read all, or bring some chats, each of them whole. Raises sqlite3 errors of ``store`` alone."""
+        """Read all at once, or bring some chats, each of them whole. Raises sqlite3 errors of ``store`` alone."""
         if self._chats is None:
             self._read()
             store.take_rows([], [], self._others.pop(None, {}))
@@ -79,7 +79,7 @@ class Rescue:
                 break
 
     def _read(self) -> None:
-        chats = dict[object, Row]()
+        chats = dict[Any, Row]()
         deleted = set[object]()  # chats, whose messages stay away with them
         messages = dict[Any, Row]()
         others = list[tuple[str, Row]]()
@@ -100,7 +100,7 @@ class Rescue:
         for number in sorted(messages):
             row = messages[number]
             chat, when = row.get("chat_id"), row.get("created_ms")
-            if chat in deleted:
+            if chat in deleted or not isinstance(chat, int):
                 continue
             if chat not in chats:
                 chats[chat] = {"id": chat, "title": RESCUED, "created_ms": when, "updated_ms": when}
@@ -111,7 +111,7 @@ class Rescue:
             key = row.get("chat_id", NEW_CHAT)
             of = None if key <= NEW_CHAT else messages.get(key, {}).get("chat_id", key)
             self._others[of].setdefault(table, []).append(row)
-        self._chats, self._n_all = list(chats.values()), len(chats)
+        self._chats, self._n_all = [chats[number] for number in sorted(chats)], len(chats)
 
     def _rows(self, lost: sqlite3.Connection, table: str) -> Iterator[Row]:
         """Yield the rows of a table from its beginning, from its end, and what lies between two broken pages."""
