@@ -21,6 +21,7 @@ from ui.client.attachments import Attachment, Part
 from ui.client.chat_records import Chat, Message, Prompt, Role, Status, Timings
 from ui.theme.appearance import Appearance
 from ui.window.main_window import MainWindow
+from ui.window.storage_notice import StorageNotice
 
 N_CHATS = 400
 
@@ -372,4 +373,27 @@ def test_bringing_back_shows_how_far_it_is_and_can_be_stopped_and_finished_later
     monkeypatch.undo()
     bring_back()
     qtbot.waitUntil(lambda: history.model.n_chats > N_CHATS // 2)
+    window.close()
+
+
+def test_a_warning_that_comes_while_chats_are_brought_back_stays(
+    qtbot, appearance: Appearance, lonely_api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    break_pages(path)
+    window = MainWindow(lonely_api, appearance, path, tmp_path / "window.ini", lonely_api)
+    qtbot.addWidget(window)
+    window.show()
+    banner, (storage,) = window.chats.storage_banner, window.chats.findChildren(StorageNotice)
+    qtbot.waitUntil(lambda: "damaged" in banner.text)
+    monkeypatch.setattr(rescue_module, "STEP_SECONDS", 0.0)  # a chat each
+    storage.ways_back[0][1]()
+    qtbot.waitUntil(lambda: banner.text.endswith("%"))
+    storage.show_problem("Something could not be saved.")
+    monkeypatch.undo()
+    qtbot.waitUntil(lambda: "chats are back" in window.chats.toast.text)
+    assert banner.text == "Something could not be saved."
+    storage.show_problem(None)
+    assert banner.text == ""
     window.close()
