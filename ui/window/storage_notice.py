@@ -38,7 +38,7 @@ class StorageNotice(QObject):
         self._archive, self._banner, self._kept, self._window = archive, banner, kept, parent
         self._check: HelperProcess | None = None
         self._rescue: Rescue | None = None
-        self._was_failing = self._is_damaged = False
+        self._was_failing = self._is_damaged = self._is_left = False
         self._problem: str | None = None  # that was told last
 
     def show_problem(self, problem: str | None) -> None:
@@ -62,8 +62,12 @@ class StorageNotice(QObject):
 
     def look_through(self) -> None:
         """Look for damage in a file that was too large for it at the start, unless it was found whole lately."""
+        # The start may still be checking the file, and set it aside.
+        self._archive.ask(lambda store: store.checked_at, self._look_through, 0.0)
+
+    def _look_through(self, checked_at: float) -> None:
         archive, path = self._archive, self._archive.path
-        if self.is_looking or archive.is_new or archive.is_in_memory:
+        if self._is_left or self.is_looking or archive.is_new or archive.is_in_memory:
             return
         try:
             file = path.stat().st_ino
@@ -71,6 +75,9 @@ class StorageNotice(QObject):
                 return
         except OSError:
             return  # saving says so
+        if time.time() - checked_at < WHOLE_SECONDS:
+            self._kept.keep(FOUND_WHOLE, json.dumps([file, checked_at]))
+            return
         self._check = HelperProcess(CHECK, [str(path)], self)
         self._check.said.connect(lambda line: self._on_looked_through(file, json.loads(line)))
         self._check.ended.connect(self._on_end)
@@ -118,6 +125,7 @@ class StorageNotice(QObject):
 
     def leave(self) -> None:
         """End what is at work."""
+        self._is_left = True
         for work in (self._check, self._rescue):
             if work is not None:
                 work.stop()

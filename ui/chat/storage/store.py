@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -172,6 +173,7 @@ class ChatStore:
         self._db = sqlite3.connect(MEMORY if path is None else path, isolation_level=None, check_same_thread=False)
         self._db.text_factory = readable
         self._is_mended = False
+        self.checked_at = 0.0  # when all of the file was found whole, in seconds since 1970; 0: it was not checked
         try:
             self._prepare(path)
         except sqlite3.OperationalError:
@@ -192,6 +194,7 @@ class ChatStore:
             self._db.execute(f"PRAGMA {pragma}")
         if path is not None and (mark_of(path).exists() or not is_large(path)):
             self._check()
+            self.checked_at = time.time()
             forget_mark(path)
         if path is not None:
             self._back_up(path)
