@@ -81,23 +81,34 @@ def why_not_ours(entry: ModelEntry) -> Trouble | None:
 
 
 def _why_a_link_stays(entry: ModelEntry) -> Trouble | None:
-    """Return why a model stays whose file is a link to one of our folder; None for another one.
+    """Return why a model stays that is a link to another one of our folder, or is in a linked one; None for another.
 
-    The model would still be there, by another name; and what the link leads to may belong to others too. A link to a
-    file elsewhere was made when that was opened: it goes alone.
+    The model would still be there, by another name; and what is in a linked folder belongs to others. A link to a file
+    elsewhere was made when that was opened: it goes alone, as does one to a file that is listed nowhere else.
     """
     from models.facts.split_files import parts
     from models.library.values import Trouble, TroubleKind
 
-    links = (path for path in parts(entry.path) if path.is_symlink())
-    link = next((path for path in links if path.resolve().is_relative_to(models_folder().resolve())), None)
-    if link is None:
+    ours, parent = models_folder().resolve(), entry.path.parent.resolve()
+    if not parent.is_relative_to(ours):
+        sentence = Sentence(
+            "{name} is in a folder that is a link: {folder} leads to {target}. Nothing was removed: remove the link, "
+            "or the file where it is.",
+            name=entry.name,
+            folder=entry.path.parent,
+            target=parent,
+        )
+        return Trouble(sentence, TroubleKind.REFUSED)
+    targets = ((path, path.resolve()) for path in parts(entry.path) if path.is_symlink())
+    found = next((one for one in targets if one[1].suffix == ".gguf" and one[1].is_relative_to(ours)), None)
+    if found is None:
         return None
+    link, target = found
     sentence = Sentence(
         "{name} is a link to another file: {link} leads to {target}. Nothing was removed: remove the link itself.",
         name=entry.name,
         link=link,
-        target=link.resolve(),
+        target=target,
     )
     return Trouble(sentence, TroubleKind.REFUSED)
 

@@ -234,6 +234,31 @@ def test_a_model_that_is_listed_by_a_link_is_not_removed_by_any_name(models, hom
     assert models("rm", "fox-Q8_0", "--delete")[0] == ExitCode.OK
 
 
+def test_a_model_in_a_linked_folder_is_not_removed(models, home, tmp_path):
+    folder, elsewhere = home / "data" / "models", tmp_path / "elsewhere" / "lm"
+    elsewhere.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (elsewhere / "own.gguf").write_bytes(EMBER_DRAFT.read_bytes())
+    (folder / "lm").symlink_to(elsewhere)
+    assert "own" in [entry["name"] for entry in models.json("list")]
+    code, out, err = models("rm", "own", "--delete")
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert f"{folder / 'lm'} leads to {elsewhere}. Nothing was removed" in err
+    assert (elsewhere / "own.gguf").exists()
+
+
+def test_a_link_to_a_file_that_is_no_model_of_the_list_is_removed(models, home):
+    cache = home / "data" / "models" / "models--acme--fox"
+    link, blob = cache / "snapshots" / "1" / "fox-small.gguf", cache / "blobs" / ("0" * 64)
+    for place in (link, blob):
+        place.parent.mkdir(parents=True)
+    blob.write_bytes(EMBER_DRAFT.read_bytes())
+    link.symlink_to(Path("..", "..", "blobs", blob.name))
+    assert models("rm", "fox-small", "--delete")[0] == ExitCode.OK
+    assert not link.is_symlink()
+    assert blob.exists()
+
+
 def test_import_and_forget(models, tmp_path):
     folder = tmp_path / "my models"
     folder.mkdir()

@@ -2121,13 +2121,13 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>the disk is full.</source>
-      <translation>Der Datenträger ist voll.</translation>
+      <source>the folder cannot be written to.</source>
+      <translation>In den Ordner lässt sich nicht schreiben.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>the folder cannot be written to.</source>
-      <translation>In den Ordner lässt sich nicht schreiben.</translation>
+      <source>the disk is full.</source>
+      <translation>Der Datenträger ist voll.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
@@ -2146,18 +2146,23 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.</source>
-      <translation>Chats lassen sich gerade nicht in {parent} speichern: {reason} Alle paar Sekunden ein neuer Versuch.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/storage/chat_archive.py" />
       <source>Chats cannot be saved in {parent}: {reason}</source>
       <translation>Chats lassen sich in {parent} nicht speichern: {reason}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>Chats cannot be saved in {parent} right now: {reason} Trying again every few seconds.</source>
+      <translation>Chats lassen sich gerade nicht in {parent} speichern: {reason} Alle paar Sekunden ein neuer Versuch.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
       <source>The file with your chats was damaged. It is kept as {kept}; a new one was started.</source>
       <translation>Die Datei mit deinen Chats war beschädigt. Sie bleibt als {kept} erhalten; eine neue wurde begonnen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>The chats could not be read: {reason}</source>
+      <translation>Die Chats konnten nicht gelesen werden: {reason}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
@@ -2173,11 +2178,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/storage/chat_archive.py" />
       <source>The chats in {path} are damaged and could not be set aside: {error}. {MEMORY_ONLY}</source>
       <translation>Die Chats in {path} sind beschädigt und ließen sich nicht beiseitelegen: {error}. {MEMORY_ONLY}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/storage/chat_archive.py" />
-      <source>The chats could not be read: {reason}</source>
-      <translation>Die Chats konnten nicht gelesen werden: {reason}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
@@ -7697,6 +7697,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../app/library/removal.py" />
       <source>is in a folder of yours</source>
       <translation>liegt in einem deiner Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
+      <source>{name} is in a folder that is a link: {folder} leads to {target}. Nothing was removed: remove the link, or the file where it is.</source>
+      <translation>{name} ist in einem Ordner, der eine Verknüpfung ist: {folder} führt zu {target}. Nichts wurde entfernt: Entferne die Verknüpfung oder die Datei dort, wo sie ist.</translation>
     </message>
     <message>
       <location filename="../../app/library/removal.py" />

@@ -38,7 +38,8 @@ class StorageNotice(QObject):
         self._archive, self._banner, self._kept, self._window = archive, banner, kept, parent
         self._check: HelperProcess | None = None
         self._rescue: Rescue | None = None
-        self._was_failing = False
+        self._was_failing = self._is_damaged = self._is_left = False
+        self._problem: str | None = None  # that was told last
 
     def show_problem(self, problem: str | None) -> None:
         """Say that chats cannot be kept or read; None: they can again."""
@@ -46,22 +47,27 @@ class StorageNotice(QObject):
         # Not where chats cannot be read: they would be read again, which fails again.
         if problem is None or self._was_failing != was_failing:
             self.chats_changed.emit()
+        self._problem = problem
         if problem is None:
-            self._banner.hide()
+            self._banner.take_back(self._archive)
             return
         way_out: Way | None = None
-        if self._archive.is_new:
+        if self._archive.is_new and not self._was_failing:
             way_out = tr("Bring chats back…"), self._offer_here
         elif self._archive.is_in_memory:
             way_out = tr("Export all chats…"), self.export_wanted.emit
-        self._banner.say(problem, "warning", way_out)
+        self._banner.say(problem, "warning", way_out, by=self._archive)
 
     # A large file is looked through while it is in use: at the start that would keep the window waiting.
 
     def look_through(self) -> None:
         """Look for damage in a file that was too large for it at the start, unless it was found whole lately."""
+        # The start may still be checking the file, and set it aside.
+        self._archive.ask(lambda store: store.checked_at, self._look_through, 0.0)
+
+    def _look_through(self, checked_at: float) -> None:
         archive, path = self._archive, self._archive.path
-        if self.is_looking or archive.is_new or archive.is_in_memory:
+        if self._is_left or self.is_looking or archive.is_new or archive.is_in_memory:
             return
         try:
             file = path.stat().st_ino
@@ -69,6 +75,9 @@ class StorageNotice(QObject):
                 return
         except OSError:
             return  # saving says so
+        if time.time() - checked_at < WHOLE_SECONDS:
+            self._kept.keep(FOUND_WHOLE, json.dumps([file, checked_at]))
+            return
         self._check = HelperProcess(CHECK, [str(path)], self)
         self._check.said.connect(lambda line: self._on_looked_through(file, json.loads(line)))
         self._check.ended.connect(self._on_end)
@@ -96,6 +105,7 @@ class StorageNotice(QObject):
             self._kept.keep(FOUND_WHOLE, json.dumps([file, time.time()]))
 
     def _tell_of_damage(self) -> None:
+        self._is_damaged = True
         try:
             self._archive.mark_damaged()
         except OSError as error:
@@ -105,16 +115,17 @@ class StorageNotice(QObject):
                 parent=self._archive.path.parent,
                 reason=disk_reason(error),
             )
-            self._banner.say(words, "warning", (tr("Try again"), self._tell_of_damage))
+            self._banner.say(words, "warning", (tr("Try again"), self._tell_of_damage), by=self)
             return
         words = tr(
             "A part of the file with your chats is damaged. It is left as it is, and you can go on. The next start "
             "keeps it and offers to bring back every chat that can be read: do that soon."
         )
-        self._banner.say(words, "warning", (tr("Quit"), self.quit_wanted.emit))
+        self._banner.say(words, "warning", (tr("Quit"), self.quit_wanted.emit), by=self)
 
     def leave(self) -> None:
         """End what is at work."""
+        self._is_left = True
         for work in (self._check, self._rescue):
             if work is not None:
                 work.stop()
@@ -123,8 +134,11 @@ class StorageNotice(QObject):
 
     @property
     def ways_back(self) -> list[Way]:
-        """What can be done with the files of lost chats that are kept; one thing at a time."""
-        if self._rescue is not None:
+        """What can be done with the files of lost chats that are kept; one thing at a time.
+
+        Nothing is brought into a file that is damaged or that cannot be written.
+        """
+        if self._rescue is not None or self._is_damaged or self._archive.is_failing:
             return []
         damaged, backup = self._archive.damaged, self._archive.backup
         ways = list[Way]()
@@ -146,26 +160,38 @@ class StorageNotice(QObject):
 
     def _bring_back(self, source: Path) -> None:
         rescue = self._rescue = Rescue(source)
+        self._banner.hide()
         self._show_rescue(rescue)
         self._archive.bring_back(rescue, partial(self._show_rescue, rescue), partial(self._on_brought_back, rescue))
 
     def _show_rescue(self, rescue: Rescue) -> None:
+        if self._is_warned(rescue):
+            return
         words = tr("Reading the chats of {source}…", source=rescue.source)
         if rescue.share is not None:
             words = tr("Bringing back the chats of {source}…  {share:.0%}", source=rescue.source, share=rescue.share)
-        self._banner.say(words, "plain", (tr("Stop"), rescue.stop), can_close=False)
+        self._banner.say(words, "plain", (tr("Stop"), rescue.stop), can_close=False, by=rescue)
+
+    def _is_warned(self, rescue: Rescue) -> bool:
+        """Return whether there is a warning that came since the rescue began: it stays."""
+        return not self._banner.isHidden() and not self._banner.says_of(rescue)
 
     def _on_brought_back(self, rescue: Rescue, is_taken: bool) -> None:
         self._rescue = None
         self.chats_changed.emit()
-        n_chats = rescue.n_chats
+        n_chats, is_warned = rescue.n_chats, self._is_warned(rescue)
+        self._banner.take_back(rescue)
+        if self._archive.is_in_memory and not is_warned:
+            self.show_problem(self._problem)  # it made room for the rescue
+            is_warned = True
         if not n_chats and is_taken and not rescue.is_stopped:
             words = tr("{source} has no chat that is not here and can be read.", source=rescue.source)
+            if is_warned:
+                self.brought_back.emit(words)
+                return
             others = (tr("Other ways…"), self._offer_here) if len(self.ways_back) > 1 else None
             self._banner.say(words, "warning", others)
             return
-        if is_taken:  # else it says why not
-            self._banner.hide()
         back = tr("1 chat is back") if n_chats == 1 else tr("{n_chats:,} chats are back", n_chats=n_chats)
         if rescue.is_stopped:
             back = tr("Stopped. {back}, and the file that they come from is kept.", back=back)

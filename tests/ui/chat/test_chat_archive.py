@@ -173,12 +173,14 @@ def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path
         (sqlite3.OperationalError("unable to open database file"), "cannot be opened"),
         (sqlite3.OperationalError("database is locked"), "another program"),
         (PermissionError(13, "Permission denied"), "cannot be written"),
-        (OSError("odd"), "odd"),
+        (OSError("odd"), "odd."),
+        (OSError(28, "No space left on device", "/full/chats.db"), "No space left on device."),
         (sqlite3.DatabaseError("database disk image is malformed"), "Start Slipstream again: where"),
     ],
 )
 def test_a_disk_error_becomes_a_sentence(error: Exception, words: str) -> None:
     assert words in disk_reason(error)
+    assert "[Errno" not in disk_reason(error)
 
 
 @pytest.mark.parametrize("is_deleted", [True, False], ids=["with a chat to erase", "without"])

@@ -325,8 +325,10 @@ def test_an_import_that_breaks_off_says_so(
     def take_in_and_kill() -> None:
         exchange.take_in(tmp_path / "a.json")
         helper = exchange.findChild(HelperProcess)
-        kill = helper.findChild(QProcess).kill
-        helper.said.connect(lambda line: kill(), Qt.ConnectionType.SingleShotConnection)
+        assert helper is not None
+        process = helper.findChild(QProcess)
+        assert process is not None
+        helper.said.connect(lambda line: process.kill(), Qt.ConnectionType.SingleShotConnection)
 
     words = run(take_in_and_kill)
     assert words.startswith("The rest of the file could not be read: it may be damaged. ")
@@ -361,7 +363,9 @@ def test_a_stopped_import_takes_no_more_chats_in(
     archive = ChatArchive(store_path, gui.post, lambda problem: None, ids.saw)
     exchange = Exchange(archive, ids)
     exchange.take_in(tmp_path / "a.json")
-    with qtbot.waitSignal(exchange.findChild(HelperProcess).ended):
+    helper = exchange.findChild(HelperProcess)
+    assert helper is not None
+    with qtbot.waitSignal(helper.ended):
         pass
     exchange.cancel()
     is_read.set()

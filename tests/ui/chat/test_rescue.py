@@ -15,11 +15,13 @@ import ui.chat.storage.rescue as rescue_module
 from models.files.disk import backup_of
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.rescue import RESCUED, Rescue
-from ui.chat.storage.store import MIGRATIONS, ChatStore, StoreDamaged
+from ui.chat.storage.store import MIGRATIONS, NEW_CHAT, ChatStore, StoreDamaged
 from ui.client.api import Api
-from ui.client.chat_records import Chat, Message, Role, Status, Timings
+from ui.client.attachments import Attachment, Part
+from ui.client.chat_records import Chat, Message, Prompt, Role, Status, Timings
 from ui.theme.appearance import Appearance
 from ui.window.main_window import MainWindow
+from ui.window.storage_notice import StorageNotice
 
 N_CHATS = 400
 
@@ -66,6 +68,46 @@ def test_what_can_be_read_of_a_damaged_file_comes_back(tmp_path: Path) -> None:
     assert path.exists()
 
 
+@pytest.mark.parametrize("table", ["message", "chat"])
+def test_what_lies_between_two_broken_pages_comes_back(tmp_path: Path, table: str) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    root = root_of(path, table)
+    data = bytearray(path.read_bytes())
+    # The root of the table has the numbers of its pages, by id.
+    n_pages = int.from_bytes(data[root + 3 : root + 5], "big")
+    cells = [int.from_bytes(data[root + 12 + 2 * n : root + 14 + 2 * n], "big") for n in range(n_pages)]
+    pages = [int.from_bytes(data[root + cell : root + cell + 4], "big") for cell in cells]
+    for page in (pages[1], pages[-1]):
+        data[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    path.write_bytes(data)
+    with closing(sqlite3.connect(path)) as db:
+        numbers = range(1, N_CHATS + 1) if table == "chat" else range(10_002, 10_002 + 2 * N_CHATS)
+        readable = [number for number in numbers if can_read(db, table, number)]
+    assert len(numbers) * 0.5 < len(readable) < len(numbers), "both pages are of rows"
+    with closing(ChatStore(tmp_path / "new.db")) as store:
+        assert rescue(path, store) == N_CHATS
+        if table == "chat":
+            found = [chat.id for chat in store.chats() if chat.title != RESCUED]
+        else:
+            found = [message.id for chat in store.chats() for message in store.messages(chat.id)]
+        assert sorted(found) == readable, "each of them once"
+
+
+def root_of(path: Path, table: str) -> int:
+    """Return where the page is in a file of chats that leads to a table's rows."""
+    with closing(sqlite3.connect(path)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    return int(page - 1) * 4096
+
+
+def can_read(db: sqlite3.Connection, table: str, number: int) -> bool:
+    try:
+        return db.execute(f"SELECT * FROM {table} WHERE id = ?", (number,)).fetchone() is not None
+    except sqlite3.DatabaseError:
+        return False
+
+
 def test_messages_without_their_chat_or_question_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     write_chats(path)
@@ -79,6 +121,41 @@ def test_messages_without_their_chat_or_question_are_kept(tmp_path: Path) -> Non
         assert chat is not None
         assert chat.title == RESCUED
         assert [message.parent_id for message in store.messages(2)] == [None]
+
+
+def test_a_deleted_chat_stays_away(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    with closing(ChatStore(path)) as store:
+        store.delete(2, now_ms=1)
+    with closing(ChatStore(None)) as store:
+        assert rescue(path, store) == N_CHATS - 1
+        assert store.chat(2) is None
+        assert store.messages(2) == []
+        assert RESCUED not in [chat.title for chat in store.chats()]
+
+
+def test_prompts_and_what_was_not_sent_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    files = (Attachment("a.txt", 9, (Part("some text"),)),)
+    with closing(ChatStore(path)) as store:
+        store.delete(3, now_ms=1)
+        for number in (7_001, 7_002):
+            store.save_prompt(Prompt(number, f"Prompt {number}", "Tell me why.", False))
+        store.save_draft_attachments(1, files)
+        for key, text in {NEW_CHAT: "new", 1: "one", 10_004: "in its place", 3: "deleted", 4: "sent since"}.items():
+            store.save_draft(key, text)
+    with closing(ChatStore(tmp_path / "new.db")) as store:
+        store.save_chat(Chat(4, "It is here", 4, 4))
+        store.save_prompt(Prompt(7_002, "It is here", "", False))
+        assert rescue(path, store) == N_CHATS - 2
+        assert store.drafts() == {NEW_CHAT: "new", 1: "one", 10_004: "in its place"}
+        assert store.draft_attachments() == {1: files}
+        assert [prompt.name for prompt in store.prompts()] == ["Prompt 7001", "It is here"]
+        store.save_draft(NEW_CHAT, "newer")
+        assert rescue(path, store) == 0
+        assert store.drafts()[NEW_CHAT] == "newer"
 
 
 def test_broken_bytes_in_a_text_cost_only_themselves(tmp_path: Path) -> None:
@@ -179,6 +256,16 @@ def test_chats_are_read_and_saved_while_others_are_brought_back_and_it_can_be_st
     assert source.read_bytes() == before
 
 
+def test_one_that_is_stopped_before_the_first_row_says_that_it_was_stopped(tmp_path: Path) -> None:
+    write_chats(tmp_path / "lost.db")
+    one = Rescue(tmp_path / "lost.db")
+    one.stop()
+    with closing(ChatStore(None)) as store:
+        one.step(store)
+        assert store.chats() == []
+    assert (one.is_over, one.is_stopped, one.n_chats) == (True, True, 0)
+
+
 def test_where_the_disk_refuses_nothing_is_said_to_be_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(store: ChatStore, *rows: object) -> int:
         raise sqlite3.OperationalError("database or disk is full")
@@ -194,7 +281,7 @@ def test_where_the_disk_refuses_nothing_is_said_to_be_back(tmp_path: Path, monke
         posted.get(timeout=60)()
     archive.close()
     assert ended == [False]
-    assert (one.n_chats, problems) == (0, ["The chats could not be read: the disk is full."])
+    assert (one.n_chats, problems) == (0, [f"Chats cannot be saved in {tmp_path}: the disk is full."])
 
 
 def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: Api, tmp_path: Path) -> None:
@@ -276,7 +363,7 @@ def test_bringing_back_shows_how_far_it_is_and_can_be_stopped_and_finished_later
 
     qtbot.waitUntil(lambda: "damaged" in banner.text)
     bring_back()
-    qtbot.waitUntil(lambda: banner.text.endswith("%"))
+    qtbot.waitUntil(lambda: banner.text.endswith("%") and not banner.text.endswith(" 0%"))
     assert "Bring chats back…" not in [one.text() for one in history.more_menu().actions()], "one thing at a time"
     assert banner.action.text() == "Stop"
     banner.action.click()
@@ -286,4 +373,27 @@ def test_bringing_back_shows_how_far_it_is_and_can_be_stopped_and_finished_later
     monkeypatch.undo()
     bring_back()
     qtbot.waitUntil(lambda: history.model.n_chats > N_CHATS // 2)
+    window.close()
+
+
+def test_a_warning_that_comes_while_chats_are_brought_back_stays(
+    qtbot, appearance: Appearance, lonely_api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    break_pages(path)
+    window = MainWindow(lonely_api, appearance, path, tmp_path / "window.ini", lonely_api)
+    qtbot.addWidget(window)
+    window.show()
+    banner, (storage,) = window.chats.storage_banner, window.chats.findChildren(StorageNotice)
+    qtbot.waitUntil(lambda: "damaged" in banner.text)
+    monkeypatch.setattr(rescue_module, "STEP_SECONDS", 0.0)  # a chat each
+    storage.ways_back[0][1]()
+    qtbot.waitUntil(lambda: banner.text.endswith("%"))
+    storage.show_problem("Something could not be saved.")
+    monkeypatch.undo()
+    qtbot.waitUntil(lambda: "chats are back" in window.chats.toast.text)
+    assert banner.text == "Something could not be saved."
+    storage.show_problem(None)
+    assert banner.text == ""
     window.close()

@@ -12,7 +12,7 @@ from ui.client.chat_records import Prompt
 
 
 class PromptLibrary(QObject):
-    """Reads all prompts once, then writes what changes."""
+    """Reads all prompts, then writes what changes."""
 
     changed = Signal()
 
@@ -20,7 +20,11 @@ class PromptLibrary(QObject):
         super().__init__(parent)
         self._archive, self._ids = archive, ids
         self._prompts: dict[int, Prompt] = {}
-        archive.ask(lambda store: store.prompts(), self._on_read, list[Prompt]())
+        self.read()
+
+    def read(self) -> None:
+        """Read all; those that changed here stay as they are."""
+        self._archive.ask(lambda store: store.prompts(), self._on_read, list[Prompt]())
 
     @property
     def prompts(self) -> list[Prompt]:

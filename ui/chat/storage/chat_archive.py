@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from models.files.disk import backup_of, move_database
+from models.formatting.system_error import system_reason
 from ui.chat.storage.rescue import Rescue
 from ui.chat.storage.store import ChatStore, ResultT, StoreDamaged, StoreTooNew, forget_mark, mark_of
 from ui.client.chat_records import Chat, Message
@@ -76,6 +77,15 @@ class ChatArchive:
     def ask(self, ask: Callable[[ChatStore], ResultT], then: Callable[[ResultT], None], otherwise: ResultT) -> None:
         """Ask the store; ``then`` gets the answer on the thread of the window, ``otherwise`` where the disk refuses."""
 
+        self._ask(ask, then, otherwise, lambda reason: tr("The chats could not be read: {reason}", reason=reason))
+
+    def _ask(
+        self,
+        ask: Callable[[ChatStore], ResultT],
+        then: Callable[[ResultT], None],
+        otherwise: ResultT,
+        problem: Callable[[str], str],
+    ) -> None:
         def work(store: ChatStore) -> None:
             answer = otherwise
             try:
@@ -83,7 +93,7 @@ class ChatArchive:
             except Exception as error:
                 # Whatever one question meets: this thread must live, since it saves all chats.
                 self._mark_if_damaged(error)
-                self._tell(tr("The chats could not be read: {reason}", reason=disk_reason(error)))
+                self._tell(problem(disk_reason(error)))
             self._post(lambda: then(answer))
 
         self._jobs.put((False, work))
@@ -114,14 +124,17 @@ class ChatArchive:
             self._saw_id(store.highest_id())
             return True
 
+        def problem(reason: str) -> str:
+            return tr("Chats cannot be saved in {parent}: {reason}", parent=self.path.parent, reason=reason)
+
         def done(is_taken: bool) -> None:
             if rescue.is_over or not is_taken:
                 then(is_taken)
                 return
             progressed()
-            self.ask(step, done, False)
+            self._ask(step, done, False, problem)
 
-        self.ask(step, done, False)
+        self._ask(step, done, False, problem)
 
     def close(self, timeout: float = 3.0) -> None:
         """Write what is left and stop; waits at most ``timeout`` seconds."""
@@ -269,10 +282,14 @@ def _is_of_damage(error: Exception) -> bool:
 
 def disk_reason(error: Exception) -> str:
     """Return why a disk refused, as a sentence."""
+    if isinstance(error, PermissionError):
+        return tr("the folder cannot be written to.")
+    if isinstance(error, OSError):
+        return f"{system_reason(error)}."
     text = str(error).lower()
     if "full" in text:
         return tr("the disk is full.")
-    if isinstance(error, PermissionError) or "readonly" in text or "permission" in text:
+    if "readonly" in text or "permission" in text:
         return tr("the folder cannot be written to.")
     if "unable to open" in text:
         return tr("the file cannot be opened or the folder cannot be written to.")

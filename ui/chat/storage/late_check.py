@@ -13,24 +13,18 @@ import sqlite3
 import sys
 from pathlib import Path
 
+from ui.chat.storage.store import damage_of
+
 
 def damage_in(path: Path) -> str | None:
     """Return what is wrong with a database, "" where it is whole; None where that cannot be said now."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-            # Virtual tables are left out: SQLite 3.44.0 to 3.45.0 call whole ones damaged. Their contents are in
-            # ordinary tables.
-            tables = db.execute("SELECT name FROM sqlite_master WHERE type='table' AND rootpage > 0").fetchall()
-            for (table,) in tables:
-                quoted = table.replace('"', '""')
-                verdict = str(db.execute(f'PRAGMA quick_check("{quoted}")').fetchone()[0])
-                if verdict != "ok":
-                    return verdict
+            return damage_of(db)
     except sqlite3.OperationalError:
         return None  # it is held, or not there
     except sqlite3.DatabaseError as error:
         return str(error) or "damaged"
-    return ""
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -138,6 +139,21 @@ def forget_mark(path: Path) -> None:
         mark_of(path).unlink()
 
 
+def damage_of(db: sqlite3.Connection) -> str:
+    """Return what is wrong with a database, "" where it is whole; raises sqlite3 errors.
+
+    Virtual tables are left out. From SQLite 3.44 on a check of all calls an index of words damaged that is made anew
+    when it is met, and 3.44.0 to 3.45.0 also whole ones. Their contents are in ordinary tables.
+    """
+    tables = db.execute("SELECT name FROM sqlite_master WHERE type='table' AND rootpage > 0").fetchall()
+    for (table,) in tables:
+        quoted = table.replace('"', '""')
+        verdict = str(db.execute(f'PRAGMA quick_check("{quoted}")').fetchone()[0])
+        if verdict != "ok":
+            return verdict
+    return ""
+
+
 class StoreDamaged(Exception):
     """The file is not a database, or its pages are broken."""
 
@@ -157,6 +173,7 @@ class ChatStore:
         self._db = sqlite3.connect(MEMORY if path is None else path, isolation_level=None, check_same_thread=False)
         self._db.text_factory = readable
         self._is_mended = False
+        self.checked_at = 0.0  # when all of the file was found whole, in seconds since 1970; 0: it was not checked
         try:
             self._prepare(path)
         except sqlite3.OperationalError:
@@ -177,6 +194,7 @@ class ChatStore:
             self._db.execute(f"PRAGMA {pragma}")
         if path is not None and (mark_of(path).exists() or not is_large(path)):
             self._check()
+            self.checked_at = time.time()
             forget_mark(path)
         if path is not None:
             self._back_up(path)
@@ -204,8 +222,8 @@ class ChatStore:
             return work(self)
 
     def _check(self) -> None:
-        verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
+        verdict = damage_of(self._db)
+        if verdict:
             raise StoreDamaged(verdict)
 
     def _back_up(self, path: Path) -> None:
@@ -400,11 +418,19 @@ class ChatStore:
                 row = (chat_id, _storable(attachments.to_json(files)))
                 self._db.execute("INSERT INTO draft_attachments(chat_id, attachments) VALUES (?,?)", row)
 
-    def take_rows(self, chats: list[dict[str, Any]], messages: list[dict[str, Any]]) -> int:
-        """Write rows of another file that are not there yet, as far as they can be; return how many chats were."""
+    def take_rows(
+        self, chats: list[dict[str, Any]], messages: list[dict[str, Any]], others: dict[str, list[dict[str, Any]]]
+    ) -> int:
+        """Write rows of another file that are not there yet, as far as they can be; return how many chats were.
+
+        ``others`` are rows by table. With a chat that is there they stay away: what was not sent may have been since.
+        """
         with self._transaction():
             n_chats = self._take("chat", chats)
             self._take("message", messages)
+            if n_chats or not chats:
+                for table, rows in others.items():
+                    self._take(table, rows)
         return n_chats
 
     def _take(self, table: str, rows: list[dict[str, Any]]) -> int:
