@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFileDialog,
@@ -120,6 +120,12 @@ class FirstStart(QFrame):
         self._link.ask(ask.ListPlaces(), self._on_places)
         self._look()
         self._measure()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Look again: the machine may have been measured elsewhere."""
+        super().showEvent(event)
+        if self._is_measured:
+            self._look()
 
     @property
     def is_busy(self) -> bool:

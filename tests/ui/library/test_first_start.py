@@ -94,19 +94,19 @@ class ToldMachine(QObject):
 
     def __init__(self, machine: MachineFacts, rows: tuple[SuggestedRow, ...] = ()) -> None:
         super().__init__()
-        self._machine = machine
+        self.machine = machine
         self.rows = rows
 
     def ask(self, request: Any, done: Any = None, failed: Any = None) -> None:
         if isinstance(request, ask.ShowMachine):
-            done(self._machine)
+            done(self.machine)
         elif isinstance(request, ask.ListCurated):
-            done(Suggested("", "", self.rows if self._machine.bandwidth else ()))
+            done(Suggested("", "", self.rows if self.machine.bandwidth else ()))
         elif isinstance(request, ask.MeasureMachine):
             self.finish = done
 
     def measure(self) -> None:
-        self._machine = replace(self._machine, bandwidth=20e9)
+        self.machine = replace(self.machine, bandwidth=20e9)
         self.finish(None)
 
 
@@ -149,6 +149,19 @@ def test_suggestions_stay_in_place_when_models_are_offered(
     monkeypatch.setattr(first_start, "NEW_SECONDS", 0.0)
     card.offers[0].button.click()
     assert wanted == [rows[0]]
+
+
+def test_what_was_measured_elsewhere_is_said_when_the_card_is_shown_again(qtbot) -> None:
+    link = ToldMachine(MachineFacts("A chip", 8, 64 << 30, 60 << 30, (), 31.1e9))
+    card = FirstStart(cast(Any, link))
+    qtbot.addWidget(card)
+    card.show()
+    card.begin()
+    assert "31.1 GB" in card.speed.text()
+    card.hide()
+    link.machine = replace(link.machine, bandwidth=32.7e9)
+    card.show()
+    assert "32.7 GB" in card.speed.text()
 
 
 def test_where_no_model_fits_no_room_is_kept(qtbot) -> None:
