@@ -6940,6 +6940,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />
+      <source>Drafted words of new replies are tinted.</source>
+      <translation>Entwürfe in neuen Antworten werden gefärbt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Drafted words are no longer tinted.</source>
+      <translation>Entwürfe werden nicht mehr gefärbt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
       <source>Chat archived</source>
       <translation>Chat archiviert</translation>
     </message>
