@@ -405,7 +405,7 @@
     <message>
       <location filename="../../ui/chat/chat_page.py" />
       <source>Enter sends  ·  Shift+Enter starts a new line</source>
-      <translation>Eingabe sendet  ·  Umschalt+Eingabe beginnt eine neue Zeile</translation>
+      <translation>Eingabetaste sendet  ·  Umschalt+Eingabe beginnt eine neue Zeile</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
