@@ -48,7 +48,7 @@ SIDE_BY_SIDE = 560  # pixels from which the three stand beside each other
 NEW_SECONDS = 0.5  # a click just after an offer came was meant for what was there before
 # As long as what is said once it is measured: the card does not grow then.
 MEASURING = tr("Measuring how fast its memory is: that sets how fast a model can write.")
-_LONGEST = "Careful writing and many languages, 32 GB of memory"  # about what is said of a model; it is not shown
+_LONGEST = of_data("careful writing and many languages, 32 GB of memory")  # as a model may have; not shown
 _TITLES = {
     SuggestionTier.QUICK: tr("Quick"),
     SuggestionTier.BALANCED: tr("Balanced"),
