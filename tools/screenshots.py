@@ -236,7 +236,7 @@ def first_start(stage: Stage) -> None:
     window.chats.newcomer.show()
     card = window.chats.newcomer.card
     assert card is not None
-    stage.until(lambda: not card.offers[0].isHidden(), 60)
+    stage.until(lambda: card.offers[0].row is not None, 60)
     stage.shoot("first-start")
     for name, size in (("low", (800, 600)), ("narrow", (480, 720)), ("large", (1920, 1200))):
         window.resize(*size)

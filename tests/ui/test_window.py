@@ -1832,3 +1832,21 @@ def test_a_chat_is_archived_brought_back_and_found_by_search(qtbot, window: Main
     qtbot.waitUntil(lambda: window.chats.history.model.folders == ["animals"])
     window.chats.history.pinned.emit(number, True)
     qtbot.waitUntil(lambda: window.chats.history.model.index(0).data() == "Pinned")
+
+
+def test_a_long_hint_is_read_whole_or_not_at_all(
+    qtbot, qapp, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "Eingabetaste sendet  ·  Umschalt+Eingabe beginnt eine neue Zeile"
+    monkeypatch.setattr("ui.chat.chat_page.HINT", words)
+    hint = window.page.hint
+    hint.setText(words)
+    seen = set[bool]()
+    for width in range(480, 1_280, 40):
+        window.resize(width, 800)
+        qapp.processEvents()
+        seen.add(hint.isHidden())
+        bar = window.page.fit.bar
+        room = window.page.composer.width() - 2 * bar.sizeHint().width()
+        assert hint.isHidden() or (hint.width() >= hint.sizeHint().width() and room >= hint.sizeHint().width())
+    assert seen == {True, False}

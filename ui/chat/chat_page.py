@@ -53,7 +53,6 @@ from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
 from ui.language import tr
 from ui.theme.layouts import fill
-from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import on_button
@@ -65,7 +64,6 @@ LIVE_MS = 100
 KEEP_MS = 500  # typing ends before it is written down
 NO_SPARK = tr("No small model is paired with this one.")
 SEEING = "VL"  # a word in the names of many models that see images
-HINT_ROOM = 150  # pixels of half the hint
 HINT = tr("Enter sends  ·  Shift+Enter starts a new line")
 
 
@@ -270,7 +268,7 @@ class ChatPage(QWidget):
         side = max(Space.L, (self.width() - COLUMN) // 2 - Space.M)
         is_low = self.height() < 480
         self._writing.setContentsMargins(side, Space.XS, side, Space.S if is_low else Space.M)
-        beside = self.fit.bar.sizeHint().width() + scaled(HINT_ROOM)
+        beside = self.fit.bar.sizeHint().width() + self.hint.fontMetrics().horizontalAdvance(HINT) // 2 + Space.L
         self.hint.setVisible(not is_low and self.width() - 2 * side >= 2 * beside)
         # The field does not move when the bar comes.
         self._foot.setRowMinimumHeight(0, 0 if self.hint.isHidden() else self.fit.bar.sizeHint().height())

@@ -405,7 +405,7 @@
     <message>
       <location filename="../../ui/chat/chat_page.py" />
       <source>Enter sends  ·  Shift+Enter starts a new line</source>
-      <translation>Eingabe sendet  ·  Umschalt+Eingabe beginnt eine neue Zeile</translation>
+      <translation>Eingabetaste sendet  ·  Umschalt+Eingabe beginnt eine neue Zeile</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -3803,8 +3803,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>Measuring how fast its memory is…</source>
-      <translation>Misst, wie schnell der Speicher ist…</translation>
+      <source>Measuring how fast its memory is: that sets how fast a model can write.</source>
+      <translation>Misst, wie schnell der Speicher ist: Das bestimmt, wie schnell ein Modell schreiben kann.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -3883,6 +3883,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
+      <source>≈ is an estimate. A token (tok) is a piece of a word; people read about five a second.</source>
+      <translation>≈ ist eine Schätzung. Ein Token (tok) ist ein Stück eines Wortes; Menschen lesen etwa fünf je Sekunde.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
       <source>Choose a model</source>
       <translation>Ein Modell wählen</translation>
     </message>
@@ -3893,13 +3898,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>{drafted_rate} with its own drafts</source>
-      <translation>{drafted_rate} mit eigenen Entwürfen</translation>
+      <source>Download  {n_bytes}</source>
+      <translation>Herunterladen  {n_bytes}</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>Download  {n_bytes}</source>
-      <translation>Herunterladen  {n_bytes}</translation>
+      <source>{drafted_rate} with its own drafts</source>
+      <translation>{drafted_rate} mit eigenen Entwürfen</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -3920,11 +3925,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/library/first_start.py" />
       <source>{memory} of memory</source>
       <translation>{memory} Speicher</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/first_start.py" />
-      <source>≈ is an estimate. A token (tok) is a piece of a word; people read about five a second.</source>
-      <translation>≈ ist eine Schätzung. Ein Token (tok) ist ein Stück eines Wortes; Menschen lesen etwa fünf je Sekunde.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -6937,6 +6937,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/window/chat_area.py" />
       <source>There is no model here that can race</source>
       <translation>Hier ist kein Modell, das antreten kann</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Drafted words of new replies are tinted.</source>
+      <translation>Entwürfe in neuen Antworten werden gefärbt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/chat_area.py" />
+      <source>Drafted words are no longer tinted.</source>
+      <translation>Entwürfe werden nicht mehr gefärbt.</translation>
     </message>
     <message>
       <location filename="../../ui/window/chat_area.py" />

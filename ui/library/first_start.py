@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFileDialog,
@@ -44,7 +45,10 @@ from ui.widgets.page_layout import ThinProgressBar, announce, file_dialog, plain
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
 WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
 SIDE_BY_SIDE = 560  # pixels from which the three stand beside each other
-MEASURING = tr("Measuring how fast its memory is…")
+NEW_SECONDS = 0.5  # a click just after an offer came was meant for what was there before
+# As long as what is said once it is measured: the card does not grow then.
+MEASURING = tr("Measuring how fast its memory is: that sets how fast a model can write.")
+_LONGEST = of_data("careful writing and many languages, 32 GB of memory")  # as a model may have; not shown
 _TITLES = {
     SuggestionTier.QUICK: tr("Quick"),
     SuggestionTier.BALANCED: tr("Balanced"),
@@ -109,9 +113,19 @@ class FirstStart(QFrame):
     def begin(self) -> None:
         """Look at the machine, and measure what is not known of it."""
         self.speed.setText(MEASURING)
+        self._explain_figures()
+        if not self._is_measured:
+            for offer in self.offers:
+                offer.keep_room()
         self._link.ask(ask.ListPlaces(), self._on_places)
         self._look()
         self._measure()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Look again: the machine may have been measured elsewhere."""
+        super().showEvent(event)
+        if self._is_measured:
+            self._look()
 
     @property
     def is_busy(self) -> bool:
@@ -126,6 +140,9 @@ class FirstStart(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the three below each other where it is narrow."""
         super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            for offer in self.offers:
+                offer.setMinimumHeight(0)
         self._arrange()
 
     def event(self, event: QEvent) -> bool:
@@ -172,7 +189,6 @@ class FirstStart(QFrame):
 
     def _look(self) -> None:
         self._link.ask(ask.ShowMachine(), self._on_machine)
-        self._link.ask(ask.ListCurated(), self._on_suggested)
 
     def _on_machine(self, found: MachineFacts) -> None:
         gpus = [tr("{name} with {memory}", name=gpu.name, memory=size_of(gpu.memory)) for gpu in found.gpus] or [
@@ -193,15 +209,18 @@ class FirstStart(QFrame):
             if found.is_estimate:
                 words += " " + tr("Other programs were busy, so it is measured again when they are at rest.")
             self.speed.setText(words)
+        self._link.ask(ask.ListCurated(), self._on_suggested)  # what it means that there is none is known by now
+
+    def _explain_figures(self) -> None:
+        self.note.setText(tr("≈ is an estimate. A token (tok) is a piece of a word; people read about five a second."))
 
     def _on_suggested(self, found: Suggested) -> None:
         chosen = {row.choice: row for row in found.rows if row.choice is not None}
-        for offer in self.offers:
-            offer.show_row(chosen.get(offer.choice))
+        if chosen or self._is_measured:
+            for offer in self.offers:
+                offer.show_row(chosen.get(offer.choice))
         if chosen:
-            self.note.setText(
-                tr("≈ is an estimate. A token (tok) is a piece of a word; people read about five a second.")
-            )
+            self._explain_figures()
         elif self._is_measured:
             self.note.setText(tr("None of the usual models fits well into this machine's memory. Smaller ones may."))
         self._on_downloads(self._link.downloads)
@@ -264,6 +283,7 @@ class OfferedModel(QFrame):
         self.choice = choice
         self.row: SuggestedRow | None = None
         self._download: Download | None = None
+        self._came = 0.0  # when it was offered
         self._act: Callable[[], object] = lambda: None
         self.kind, self.title = plain_label(_TITLES[choice], "section"), plain_label(tone="strong")
         self.line, self.speed, self.state = plain_label(tone="caption"), plain_label(), plain_label(tone="caption")
@@ -273,6 +293,10 @@ class OfferedModel(QFrame):
         # Who goes on writing after a click must not press it again with each space.
         self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.button.clicked.connect(self._on_clicked)
+        for part in (self.title, self.speed, self.line, self.button):
+            policy = part.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            part.setSizePolicy(policy)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.M, Space.S + 2, Space.M, Space.M)
         column.setSpacing(Space.XS)
@@ -294,11 +318,30 @@ class OfferedModel(QFrame):
         """True while it is being downloaded."""
         return self._download is not None and self._download.phase not in (*_AT_REST, DownloadPhase.DONE)
 
+    def keep_room(self) -> None:
+        """Stand where a model will be offered, as tall as with it."""
+        self.title.setText("…")
+        self.speed.setText("…")
+        self.line.setText(_LONGEST)
+        self._offer(tr("Download  {n_bytes}", n_bytes=f"≈ {size_of(888e6)}"), lambda: None)
+        self._show_parts(False)
+        self.bar.hide()
+        self.state.hide()
+        self.show()
+
+    def _show_parts(self, is_offered: bool) -> None:
+        for part in (self.title, self.speed, self.line, self.button):
+            part.setVisible(is_offered)
+
     def show_row(self, row: SuggestedRow | None) -> None:
         """Offer a model, or nothing; one that is being downloaded stays."""
         if self._download is not None and self._download.phase is not DownloadPhase.DONE:
             return
-        self.row = row
+        if self.row is None and not self.isHidden():
+            self.setMinimumHeight(self.height())  # what is below stays where it is, until the width changes
+        before, self.row = self.key, row
+        if self.key != before:
+            self._came = time.monotonic()
         self.setVisible(row is not None)
         if row is None:
             return
@@ -310,6 +353,7 @@ class OfferedModel(QFrame):
         self.speed.setText(dotted(about(row.rate), drafted))
         good_for = of_data(row.good_for)
         self.line.setText(good_for[:1].upper() + good_for[1:])
+        self._show_parts(True)
         self.setAccessibleName(f"{self.kind.text()}: {row.title}, {self.speed.text()}")
         self.bar.setAccessibleName(tr("Progress of {title}", title=row.title))
         self.show_download(None)
@@ -350,7 +394,8 @@ class OfferedModel(QFrame):
         announce(self, sentence)
 
     def _on_clicked(self) -> None:
-        self._act()
+        if time.monotonic() - self._came >= NEW_SECONDS:
+            self._act()
 
     def _offer(self, words: str, act: Callable[[], object]) -> None:
         self._act = act

@@ -254,7 +254,7 @@ class ChatArea(QWidget):
                 ),
                 Command(
                     tr("Tint drafted words"),
-                    lambda: self._tint(not self._tints_drafts),
+                    self._switch_tint,
                     ("Ctrl+Shift+D",),
                     words=tr("highlight colour color accepted speculative"),
                 ),
@@ -590,6 +590,15 @@ class ChatArea(QWidget):
 
     def _tint(self, is_on: bool) -> None:
         self._kept.keep(TINT, is_on)
+
+    def _switch_tint(self) -> None:
+        """Tint drafted words or no longer, and say so: replies that are there may not know theirs."""
+        self._tint(not self._tints_drafts)
+        self.toast.tell(
+            tr("Drafted words of new replies are tinted.")
+            if self._tints_drafts
+            else tr("Drafted words are no longer tinted.")
+        )
 
     def _on_kept(self, name: str) -> None:
         if name == TINT:

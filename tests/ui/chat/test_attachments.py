@@ -577,6 +577,13 @@ def test_an_image_goes_to_a_model_that_sees_and_to_no_other(qtbot, watched: Main
     view.files.buttons[0].click()
 
 
+def test_another_file_is_not_offered_for_what_was_pasted_and_is_too_long(qtbot, window: MainWindow) -> None:
+    shelf = window.page.composer.shelf
+    shelf.add_text(lambda: "What was pasted. " * 250_000)
+    qtbot.waitUntil(lambda: bool(shelf.problem.text()))
+    assert shelf.way_out.isHidden()
+
+
 def test_a_very_long_text_that_is_pasted_is_attached_or_it_is_said_why_not(
     qtbot, window: MainWindow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

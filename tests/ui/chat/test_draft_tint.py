@@ -86,3 +86,13 @@ def test_drafted_words_are_tinted_while_they_come_and_kept(qtbot, window: MainWi
     card.tint.click()
     assert tinted(reply_view(window).view.document()) == ""
     assert copied_code(qtbot, reply_view(window).view) == "x = 1\nprint(x)"
+
+
+def test_the_keys_for_the_tint_say_whether_it_is_on(qtbot, window: MainWindow) -> None:
+    (tint,) = (one for one in window.commands if one.keys == ("Ctrl+Shift+D",))
+    tint.act()
+    assert window.chats.toast.text == "Drafted words of new replies are tinted."
+    assert window.tools.style.tints_drafts
+    tint.act()
+    assert window.chats.toast.text == "Drafted words are no longer tinted."
+    assert not window.tools.style.tints_drafts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,12 +13,15 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from models.catalog import curated as catalog
 from models.download.progress import DownloadPhase, DownloadProgress
+from models.estimate.fit.summary import FitVerdict
 from models.library import requests as ask
-from models.library.values import Download, GpuFacts, MachineFacts, SuggestionTier
+from models.library.values import Download, GpuFacts, MachineFacts, Suggested, SuggestedRow, SuggestionTier
 from tests.support.library_client import SECONDS
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.probed_machine import remember_probe
+from ui.chat.welcome import Welcome
+from ui.library import first_start
 from ui.library.first_start import FirstStart
 from ui.window.main_window import MainWindow
 
@@ -42,8 +46,14 @@ def shown(qtbot, hub: HubServer, window: MainWindow) -> FirstStart:
     found = window.chats.newcomer.card
     assert found is not None
     assert found.speed.text()  # MEASURING, until the machine is known
-    qtbot.waitUntil(lambda: any(not offer.isHidden() for offer in found.offers), timeout=round(SECONDS * 1_000))
+    qtbot.waitUntil(lambda: any(offer.row is not None for offer in found.offers), timeout=round(SECONDS * 1_000))
     return found
+
+
+@pytest.fixture(autouse=True)
+def clicked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let offers take clicks as soon as they are there."""
+    monkeypatch.setattr(first_start, "NEW_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -61,7 +71,7 @@ def test_the_machine_is_measured_and_models_are_offered_with_their_speeds(
         remember_probe(models_folder.parents[1] / "cache")
     card = shown(qtbot, hub, window)
     qtbot.waitUntil(lambda: "of memory" in card.machine.text() and "a second" in card.speed.text())
-    offers = [offer for offer in card.offers if not offer.isHidden()]
+    offers = [offer for offer in card.offers if offer.row is not None]
     assert [offer.choice for offer in offers] == [
         choice for choice in SuggestionTier if choice in {o.choice for o in offers}
     ]
@@ -82,13 +92,87 @@ class ToldMachine(QObject):
     downloads_changed = Signal(object)
     downloads = ()
 
-    def __init__(self, machine: MachineFacts) -> None:
+    def __init__(self, machine: MachineFacts, rows: tuple[SuggestedRow, ...] = ()) -> None:
         super().__init__()
-        self._machine = machine
+        self.machine = machine
+        self.rows = rows
 
     def ask(self, request: Any, done: Any = None, failed: Any = None) -> None:
         if isinstance(request, ask.ShowMachine):
-            done(self._machine)
+            done(self.machine)
+        elif isinstance(request, ask.ListCurated):
+            done(Suggested("", "", self.rows if self.machine.bandwidth else ()))
+        elif isinstance(request, ask.MeasureMachine):
+            self.finish = done
+
+    def measure(self) -> None:
+        self.machine = replace(self.machine, bandwidth=20e9)
+        self.finish(None)
+
+
+@pytest.mark.parametrize("width", [400, 800, 1_600])
+def test_suggestions_stay_in_place_when_models_are_offered(
+    qtbot, qapp, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_start, "NEW_SECONDS", 60.0)
+    rows = tuple(
+        SuggestedRow(
+            title, "", title, "Q4_0", 1, 1, 731_000_000, True, words, "", FitVerdict.GREEN, 12.0, choice=choice
+        )
+        for choice, title, words in zip(
+            SuggestionTier,
+            ("Qwen3.5 0.8B", "LFM2.5 1.2B Instruct", "gpt-oss 20B"),
+            ("many languages", "summaries and extraction on any laptop", "agents"),
+            strict=True,
+        )
+    )
+    link = ToldMachine(MachineFacts("A chip", 8, 64 << 30, 60 << 30, (), None), rows)
+    welcome, card = Welcome(), FirstStart(cast(Any, link))
+    qtbot.addWidget(welcome)
+    welcome.resize(width, 700)
+    welcome.show()
+    welcome.show_card(card)
+    card.begin()
+    for _ in range(5):
+        qapp.processEvents()
+    assert not any(offer.button.isVisible() for offer in card.offers)
+    before = card.height(), [example.y() for example in welcome.examples]
+    link.measure()
+    for _ in range(5):
+        qapp.processEvents()
+    assert all(offer.button.isVisible() for offer in card.offers)
+    assert (card.height(), [example.y() for example in welcome.examples]) == before
+    wanted = list[object]()
+    card.offers[0].wanted.connect(wanted.append)
+    card.offers[0].button.click()
+    assert not wanted, "the click was meant for what was there before"
+    monkeypatch.setattr(first_start, "NEW_SECONDS", 0.0)
+    card.offers[0].button.click()
+    assert wanted == [rows[0]]
+
+
+def test_what_was_measured_elsewhere_is_said_when_the_card_is_shown_again(qtbot) -> None:
+    link = ToldMachine(MachineFacts("A chip", 8, 64 << 30, 60 << 30, (), 31.1e9))
+    card = FirstStart(cast(Any, link))
+    qtbot.addWidget(card)
+    card.show()
+    card.begin()
+    assert "31.1 GB" in card.speed.text()
+    card.hide()
+    link.machine = replace(link.machine, bandwidth=32.7e9)
+    card.show()
+    assert "32.7 GB" in card.speed.text()
+
+
+def test_where_no_model_fits_no_room_is_kept(qtbot) -> None:
+    link = ToldMachine(MachineFacts("A chip", 8, 64 << 30, 60 << 30, (), None))
+    card = FirstStart(cast(Any, link))
+    qtbot.addWidget(card)
+    card.begin()
+    assert not any(offer.isHidden() for offer in card.offers)
+    link.measure()
+    assert all(offer.isHidden() for offer in card.offers)
+    assert card.note.text().startswith("None of the usual models")
 
 
 @pytest.mark.parametrize(

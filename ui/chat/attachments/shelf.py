@@ -168,7 +168,7 @@ class Shelf(Dressed, QWidget):
             self._lay_aside(chip, key, reading)
         reading.progressed.connect(chip.show_progress)
         reading.done.connect(lambda found: self._on_read(chip, found))
-        reading.failed.connect(lambda problem: self._on_failed(chip, problem))
+        reading.failed.connect(lambda problem: self._on_failed(chip, problem, not reading.is_copy))
         self._start_next()
         self._show()
         self.changed.emit()
@@ -325,19 +325,21 @@ class Shelf(Dressed, QWidget):
         self._count(chip, attachment)
         self.changed.emit()
 
-    def _on_failed(self, chip: Chip, problem: str) -> None:
+    def _on_failed(self, chip: Chip, problem: str, can_choose: bool) -> None:
         if (key := self._drop_aside(chip)) is not None:
             self.read_aside.emit(key, problem)
             self._start_next()
             return
         self._drop(chip)
-        self._tell_more(problem)
+        self._tell_more(problem, can_choose)
         self._start_next()
         self.changed.emit()
 
-    def _tell_more(self, problem: str) -> None:
+    def _tell_more(self, problem: str, can_choose: bool = True) -> None:
+        """Say this too; another file in place of what was pasted is no way out."""
         said = self._told
-        self.tell(f"{said}\n{problem}" if said and problem not in said else problem, can_choose=True)
+        told = f"{said}\n{problem}" if said and problem not in said else problem
+        self.tell(told, can_choose or (bool(said) and self._can_choose))
 
     def _on_removed(self, chip: Chip) -> None:
         self._drop(chip)
