@@ -9930,6 +9930,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
+      <source>what follows the letters GGUF is no version of the format</source>
+      <translation>was auf die Buchstaben GGUF folgt, ist keine Version des Formats</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
       <source>it is GGUF version {version}, and only versions 2 and 3 are known</source>
       <translation>es ist GGUF Version {version}, und nur 2 und 3 sind bekannt</translation>
     </message>
