@@ -1604,11 +1604,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>On a GPU a draft model may help as well.</source>
-      <translation>Auf einer GPU kann auch ein Entwurfsmodell helfen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Answered directly</source>
       <translation>Direkt beantwortet</translation>
     </message>

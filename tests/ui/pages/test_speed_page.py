@@ -91,6 +91,8 @@ def test_what_was_expected_of_a_draft_is_not_said_beside_that_it_drafted_nothing
     [
         ((None, partners(None, FAST), None, Snapshot()), [("Let it draft", 1.8)]),
         ((None, partners("fox-small", FAST), None, Snapshot()), []),
+        ((None, partners(), None, Snapshot()), [("Show in the library", None)]),
+        ((None, partners(), None, Snapshot(), "fox-small"), []),
         ((None, None, copies(50), Snapshot(limited_by=Bottleneck.BANDWIDTH)), [("Show in the library", 2.0)]),
         ((None, None, copies(50), Snapshot(limited_by=Bottleneck.COMPUTE)), []),
         ((None, None, copies(50), Snapshot(is_in_cache=True)), []),
