@@ -6430,6 +6430,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
+      <source>The median of {n_timed:,} timed replies, sampled ones too, is {median:.2f} times as fast as plain decoding. Each bar is the median of one kind, without sampled ones.</source>
+      <translation>Der Median von {n_timed:,} gemessenen Antworten, auch gewürfelten, ist {median:.2f}-mal so schnell wie einfaches Decodieren. Jeder Balken ist der Median einer Art, ohne gewürfelte.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
       <source>Nothing was drafted, since plain decoding is faster here: there was nothing to compare.</source>
       <translation>Nichts wurde vorausgeraten, denn einfaches Decodieren ist hier schneller: Es gab nichts zu vergleichen.</translation>
     </message>
@@ -6437,11 +6442,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/speed/measuring_card.py" />
       <source>Drafting changed nothing: all {n_all:,} replies are the same, token for token.</source>
       <translation>Vorausraten ändert nichts: Alle {n_all:,} Antworten sind gleich, Token für Token.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/measuring_card.py" />
-      <source>It is {median:.2f} times as fast as plain decoding.</source>
-      <translation>Damit ist es {median:.2f}-mal so schnell wie einfaches Decodieren.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
