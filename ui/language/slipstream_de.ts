@@ -6565,8 +6565,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>{name} is loaded to draft.</source>
-      <translation>{name} ist zum Vorausraten geladen.</translation>
+      <source>{name} is loaded, and drafts when that pays.</source>
+      <translation>{name} ist geladen und rät voraus, wenn sich das lohnt.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />

@@ -56,7 +56,7 @@ def decision(snapshot: Snapshot, why_draft: str, is_last: bool, drafter: str = "
 def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool, drafter: str) -> str:
     if not snapshot.n_drafted:
         # A gain that was expected when it was chosen is not what came of it.
-        who = tr("{name} is loaded to draft.", name=drafter) if drafter else why_draft
+        who = tr("{name} is loaded, and drafts when that pays.", name=drafter) if drafter else why_draft
         if is_last:
             nothing = tr("Nothing was drafted for the last reply: where it would not be faster, drafting is left out.")
             return f"{who} {nothing}".strip()

@@ -82,7 +82,7 @@ def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) 
 @pytest.mark.parametrize("is_last", [True, False])
 def test_what_was_expected_of_a_draft_is_not_said_beside_that_it_drafted_nothing(is_last: bool) -> None:
     words = decision(Snapshot(n_active=1), "fox-small drafts: 1.33× expected.", is_last, "fox-small")
-    assert words.startswith("fox-small is loaded to draft. Nothing ")
+    assert words.startswith("fox-small is loaded, and drafts when that pays. Nothing ")
     assert "expected" not in words
 
 
