@@ -49,6 +49,8 @@ WINDOW_BYTES = 256 << 10
 
 _STRING, _ARRAY = 8, 9
 _NUMBER_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+# A newer format has the next number; letters, read as a number, are far beyond it.
+_MOST_LIKELY_VERSION = 100
 _SMALLEST_METADATA, _SMALLEST_TENSOR = 8 + 1 + 4 + 1, 8 + 4 + 4 + 8
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
@@ -312,6 +314,8 @@ class _HeaderReader:
             raise BadGguf(
                 name, Sentence("it is GGUF version {version}, which is no longer in use", version=version), advice
             )
+        if version > _MOST_LIKELY_VERSION:
+            raise BadGguf(name, Sentence("what follows the letters GGUF is no version of the format"))
         if version > max(VERSIONS):
             advice = Sentence("Update Slipstream, or get the file in version 3.")
             raise BadGguf(

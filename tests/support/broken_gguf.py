@@ -148,6 +148,7 @@ BROKEN = (
     Broken("offload", _bytes(b"PK\x03\x04" + bytes(100)), NotGguf, "PyTorch"),
     Broken("old format", _bytes(b"tjgg" + bytes(100)), NotGguf, "older GGJT"),
     Broken("version 1", _bytes(header(version=1)), BadGguf, "version 1, which is no longer in use"),
+    Broken("garbage", _bytes(b"GGUFgarbage"), BadGguf, "no version of the format. The file is damaged: download"),
     Broken("version 4", _bytes(header(version=4)), BadGguf, "only versions 2 and 3"),
     Broken("big-endian", _bytes(_BIG_ENDIAN), BadGguf, "big-endian"),
     *(

@@ -1604,11 +1604,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>On a GPU a draft model may help as well.</source>
-      <translation>Auf einer GPU kann auch ein Entwurfsmodell helfen.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Answered directly</source>
       <translation>Direkt beantwortet</translation>
     </message>
@@ -6435,6 +6430,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
+      <source>The median of {n_timed:,} timed replies, sampled ones too, is {median:.2f} times as fast as plain decoding. Each bar is the median of one kind, without sampled ones.</source>
+      <translation>Der Median von {n_timed:,} gemessenen Antworten, auch gewürfelten, ist {median:.2f}-mal so schnell wie einfaches Decodieren. Jeder Balken ist der Median einer Art, ohne gewürfelte.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
       <source>Nothing was drafted, since plain decoding is faster here: there was nothing to compare.</source>
       <translation>Nichts wurde vorausgeraten, denn einfaches Decodieren ist hier schneller: Es gab nichts zu vergleichen.</translation>
     </message>
@@ -6442,11 +6442,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/speed/measuring_card.py" />
       <source>Drafting changed nothing: all {n_all:,} replies are the same, token for token.</source>
       <translation>Vorausraten ändert nichts: Alle {n_all:,} Antworten sind gleich, Token für Token.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/measuring_card.py" />
-      <source>It is {median:.2f} times as fast as plain decoding.</source>
-      <translation>Damit ist es {median:.2f}-mal so schnell wie einfaches Decodieren.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
@@ -6570,8 +6565,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>{name} is loaded to draft.</source>
-      <translation>{name} ist zum Vorausraten geladen.</translation>
+      <source>{name} is loaded, and drafts when that pays.</source>
+      <translation>{name} ist geladen und rät voraus, wenn sich das lohnt.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
@@ -9942,6 +9937,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../models/gguf/header.py" />
       <source>it is GGUF version {version}, which is no longer in use</source>
       <translation>es ist GGUF Version {version}, die nicht mehr in Gebrauch ist</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>what follows the letters GGUF is no version of the format</source>
+      <translation>was auf die Buchstaben GGUF folgt, ist keine Version des Formats</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />

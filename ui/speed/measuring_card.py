@@ -228,5 +228,12 @@ def verdict(report: dict[str, Any]) -> str:
         )
     gain = tr("Guessing was right for {n_accepted:,} of {tokens}.", n_accepted=n_accepted, tokens=tokens_of(n_drafted))
     middle = found.get("speedup_median")
-    speed = tr("It is {median:.2f} times as fast as plain decoding.", median=middle) if middle else ""
-    return " ".join(filter(None, (said, gain, speed)))
+    if not middle:
+        return f"{said} {gain}"
+    speed = tr(
+        "The median of {n_timed:,} timed replies, sampled ones too, is {median:.2f} times as fast as plain decoding. "
+        "Each bar is the median of one kind, without sampled ones.",
+        n_timed=sum(row.get("speedup") is not None for row in report.get("rows") or ()),
+        median=middle,
+    )
+    return f"{said} {gain} {speed}"

@@ -56,7 +56,7 @@ def decision(snapshot: Snapshot, why_draft: str, is_last: bool, drafter: str = "
 def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool, drafter: str) -> str:
     if not snapshot.n_drafted:
         # A gain that was expected when it was chosen is not what came of it.
-        who = tr("{name} is loaded to draft.", name=drafter) if drafter else why_draft
+        who = tr("{name} is loaded, and drafts when that pays.", name=drafter) if drafter else why_draft
         if is_last:
             nothing = tr("Nothing was drafted for the last reply: where it would not be faster, drafting is left out.")
             return f"{who} {nothing}".strip()
@@ -86,16 +86,22 @@ def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool, drafter: str) -
 
 
 def helps(
-    fit: ModelFitReport | None, partners: Partners | None, copies: QuantiseOffer | None, reply: Snapshot | None
+    fit: ModelFitReport | None,
+    partners: Partners | None,
+    copies: QuantiseOffer | None,
+    reply: Snapshot | None,
+    drafter: str = "",
 ) -> list[Help]:
     """Return what would help, the largest gain first; gains are estimates.
 
-    Some is known only after a ``reply`` of the model: whether it reads from memory at all.
+    ``drafter`` is the model that is loaded to draft: beside it no other is offered. Some is known only
+    after a ``reply`` of the model: whether it reads from memory at all.
     """
     found: list[Help] = []
     if fit is not None and fit.fit.lacks_speed:
         found.append(Help(tr("“Measure this machine” below: then gains can be predicted.")))
-    found += _draft_helps(partners)
+    if not drafter:
+        found += _draft_helps(partners)
     reads_memory = reply is not None and reply.limited_by is not Bottleneck.COMPUTE and not reply.is_in_cache
     if copies is not None and copies.problem is None and reads_memory:
         usual = next((one for one in copies.targets if one.is_usual and 0 < one.n_bytes < copies.n_bytes), None)

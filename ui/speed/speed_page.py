@@ -192,6 +192,7 @@ class SpeedPage(Dressed, PageColumn):
         self._why, self._drafter = (
             (str(draft.get(name) or "") for name in ("why", "name")) if isinstance(draft, dict) else ("", "")
         )
+        self._show_helps()
 
     def _on_look(self, state: ServerState) -> None:
         if not self.isVisible():
@@ -359,7 +360,7 @@ class SpeedPage(Dressed, PageColumn):
             self._link.ask(request, keep(name), lambda trouble: None)
 
     def _show_helps(self) -> None:
-        helps = sentences.helps(self._fit, self._partners, self._copies, self._reply)
+        helps = sentences.helps(self._fit, self._partners, self._copies, self._reply, self._drafter)
         found = (tuple(helps), self._model is None, self._fit is None, self._reply is None)
         if found == self._shown_helps:
             return

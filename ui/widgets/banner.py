@@ -28,6 +28,9 @@ class Banner(Dressed, QFrame):
         self.setObjectName("banner")
         self._tone = "plain"
         self._by: object = None
+        self._say_again: Callable[[], None] | None = None  # what is to be read until it is closed
+        self._stays_by: object = None
+        self._is_staying = False  # it says that just now
         self._icon, self._text = QLabel(), plain_label(tone="", can_select=True)
         self.action = QPushButton()
         self._act: Callable[[], object] = lambda: None
@@ -50,8 +53,18 @@ class Banner(Dressed, QFrame):
         action: tuple[str, Callable[[], object]] | None = None,
         can_close: bool = True,
         by: object = None,
+        stays: bool = False,
     ) -> None:
-        """Show ``text``, with a button where there is something to do; ``by`` is who may take it back."""
+        """Show ``text``, with a button where there is something to do; ``by`` is who may take it back.
+
+        What ``stays`` comes back when others, who had something to say meanwhile, have no more to say.
+        """
+        if stays:
+            self._say_again = lambda: self.say(text, tone, action, can_close, by, stays=True)
+            self._stays_by = by
+        elif self._stays_by is by:
+            self._say_again = self._stays_by = None
+        self._is_staying = stays
         # Of words in which only a number has changed nothing is to be said again.
         is_new = self.isHidden() or _without_numbers(text) != _without_numbers(self._text.text())
         self._tone, self._by = tone, by
@@ -73,11 +86,18 @@ class Banner(Dressed, QFrame):
 
     def take_back(self, by: object) -> None:
         """Go away where it still says what this one had to say."""
+        if self._stays_by is by:
+            self._say_again = self._stays_by = None
         if self.says_of(by):
             self.hide()
 
     def hide(self) -> None:
-        """Go away."""
+        """Go away, or say again what was to stay."""
+        say_again = self._say_again
+        if say_again is not None and not self._is_staying:
+            say_again()
+            return
+        self._say_again = self._stays_by = None
         now = QApplication.focusWidget()
         had_keyboard = now is not None and self.isAncestorOf(now)
         super().hide()

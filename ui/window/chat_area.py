@@ -545,7 +545,7 @@ class ChatArea(QWidget):
 
     def _on_not_opened(self, trouble: Trouble) -> None:
         show = (tr("Show the models"), self.library_wanted.emit)
-        self.first.server_banner.say(trouble.sentence, "danger", show, by=self)
+        self.first.server_banner.say(trouble.sentence, "danger", show, by=self, stays=True)
 
     def _on_context_wanted(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
         text = None if n_ctx is None else str(n_ctx)

@@ -44,7 +44,7 @@ class ServerLink(QObject):
         """Start the server, also after it gave up."""
         self._api.expect()
         self._watch.stop()
-        self._banner.hide()
+        self._banner.take_back(self)
         self._server.start()
 
     def restart(self, command: Sequence[str], *, is_recommended: bool) -> None:
@@ -52,19 +52,19 @@ class ServerLink(QObject):
         self._is_recommended = is_recommended
         self._api.expect()
         self._watch.stop()
-        self._banner.say(RESTARTING, "plain", can_close=False)
+        self._banner.say(RESTARTING, "plain", can_close=False, by=self)
         self._server.restart(command)
 
     def _on_ready(self, url: str) -> None:
         self._api.connect_to(url, self._key)
         self._watch.start()
-        self._banner.hide()
+        self._banner.take_back(self)
 
     def _on_lost(self, how: str) -> None:
         self._api.expect()
         self._watch.stop()
         self._banner.say(
-            tr("The server stopped and is starting again. What you send now waits for it."), can_close=False
+            tr("The server stopped and is starting again. What you send now waits for it."), can_close=False, by=self
         )
 
     def _on_gave_up(self, last_words: str) -> None:
@@ -75,4 +75,4 @@ class ServerLink(QObject):
         if not self._is_recommended:
             way_out = (tr("Start as recommended"), self.recommended_wanted.emit)
             reason = f"{reason} {OWN_SETTINGS}"
-        self._banner.say(reason, "danger", way_out, can_close=False)
+        self._banner.say(reason, "danger", way_out, can_close=False, by=self)

@@ -140,11 +140,11 @@ def test_a_receipt_and_the_foot_name_the_same_limit() -> None:
         assert why_this_fast(reply).lower().startswith(foot)
 
 
-def test_drafts_are_not_advised_where_they_were_used() -> None:
+def test_drafts_are_not_advised_where_computing_or_the_work_between_steps_is_the_limit() -> None:
     plain = Timings(prefill_tokens=50, decode_ms=300.0, decode_tokens=100, peak_share=0.2)
-    assert "a draft model may help" in what_would_help(plain)
+    assert "draft model" not in what_would_help(plain), "it helps on some GPUs alone, and a receipt knows of none"
     drafted = replace(plain, drafted_tokens=80, accepted_tokens=60, speedup=1.0)
-    assert "a draft model may help" not in what_would_help(drafted)
+    assert "draft model" not in what_would_help(drafted)
     assert why_this_fast(replace(drafted, peak_share=None)).startswith("Drafts did not make it faster.")
 
 

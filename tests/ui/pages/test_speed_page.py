@@ -35,7 +35,7 @@ from ui.client.server_watch import ServerWatch
 from ui.gauges import faces
 from ui.speed import speed_page
 from ui.speed.history import SECONDS, History
-from ui.speed.measuring_card import MEASURE, PAIR, STOPPED, VERIFY, MeasuringCard, gains
+from ui.speed.measuring_card import MEASURE, PAIR, STOPPED, VERIFY, MeasuringCard, gains, verdict
 from ui.speed.plots import Axis, LinePlot
 from ui.speed.sentences import LIMITS, decision, helps
 from ui.speed.speed_page import DASH, load_facts
@@ -82,7 +82,7 @@ def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) 
 @pytest.mark.parametrize("is_last", [True, False])
 def test_what_was_expected_of_a_draft_is_not_said_beside_that_it_drafted_nothing(is_last: bool) -> None:
     words = decision(Snapshot(n_active=1), "fox-small drafts: 1.33× expected.", is_last, "fox-small")
-    assert words.startswith("fox-small is loaded to draft. Nothing ")
+    assert words.startswith("fox-small is loaded, and drafts when that pays. Nothing ")
     assert "expected" not in words
 
 
@@ -91,6 +91,8 @@ def test_what_was_expected_of_a_draft_is_not_said_beside_that_it_drafted_nothing
     [
         ((None, partners(None, FAST), None, Snapshot()), [("Let it draft", 1.8)]),
         ((None, partners("fox-small", FAST), None, Snapshot()), []),
+        ((None, partners(), None, Snapshot()), [("Show in the library", None)]),
+        ((None, partners(), None, Snapshot(), "fox-small"), []),
         ((None, None, copies(50), Snapshot(limited_by=Bottleneck.BANDWIDTH)), [("Show in the library", 2.0)]),
         ((None, None, copies(50), Snapshot(limited_by=Bottleneck.COMPUTE)), []),
         ((None, None, copies(50), Snapshot(is_in_cache=True)), []),
@@ -108,6 +110,16 @@ def test_a_verification_has_one_gain_for_each_kind_of_text() -> None:
     rows = [{"kind": kind, "mode": "greedy", "speedup": gain} for kind, gain in (("code", 2), ("code", 4), ("copy", 3))]
     assert gains({"rows": rows, "summary": {"drafted": 9}}) == {"code": 3, "copy": 3}
     assert gains({"rows": rows, "summary": {"drafted": 0}}) == {}
+
+
+def test_the_gain_of_a_verification_says_of_how_many_replies_it_is_the_median() -> None:
+    rows = [
+        {"kind": "copy", "mode": mode, "speedup": gain}
+        for mode, gain in (("greedy", 1.8), ("sampled", 1.0), ("sampled", None))
+    ]
+    said = verdict({"rows": rows, "summary": {"drafted": 9, "accepted": 7, "speedup_median": 1.4}})
+    assert "The median of 2 timed replies, sampled ones too, is 1.40 times as fast" in said
+    assert "times as fast" not in verdict({"rows": rows, "summary": {"drafted": 9, "accepted": 7}})
 
 
 def test_lines_forget_what_is_older_than_they_show() -> None:

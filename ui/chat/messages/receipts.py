@@ -197,8 +197,7 @@ def what_would_help(timings: Timings) -> str:
     if timings.drafted_tokens and timings.accepted_tokens < _AGREES * timings.drafted_tokens:
         return tr("A draft model that agrees more often with this one, or a lower temperature.")
     if limit in _LIMITS or (limit is Bottleneck.UNKNOWN and timings.peak_share is not None):
-        less = tr("Fewer programs and requests at the same time. Then a smaller model: it has less to compute.")
-        return less if timings.drafted_tokens else less + " " + tr("On a GPU a draft model may help as well.")
+        return tr("Fewer programs and requests at the same time. Then a smaller model: it has less to compute.")
     return tr("A smaller quantisation or model: each token then takes less work.")
 
 
