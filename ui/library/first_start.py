@@ -218,7 +218,9 @@ class FirstStart(QFrame):
         chosen = {row.choice: row for row in found.rows if row.choice is not None}
         if chosen or self._is_measured:
             for offer in self.offers:
-                offer.show_row(chosen.get(offer.choice))
+                row = chosen.get(offer.choice)
+                if row is None or row != offer.row:  # what was said of one stays
+                    offer.show_row(row)
         if chosen:
             self._explain_figures()
         elif self._is_measured:

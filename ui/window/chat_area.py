@@ -112,7 +112,6 @@ class ChatArea(QWidget):
         self._storage.export_wanted.connect(partial(self._with_list, self.history.export_all))
         self._storage.chats_changed.connect(self.desk.list_soon)
         self._storage.chats_changed.connect(self.desk.let_go)
-        self._storage.chats_changed.connect(self.prompts.read)
         self._storage.brought_back.connect(self._on_brought_back)
         self._storage.quit_wanted.connect(self.quit_wanted)
         self.history.can_bring_back = lambda: bool(self._storage.ways_back)
@@ -451,6 +450,7 @@ class ChatArea(QWidget):
             announce(self, tr("Undone"))
 
     def _on_brought_back(self, words: str) -> None:
+        self.prompts.read()
         self.wanted.emit()
         self.toast.tell(words)
 

@@ -94,6 +94,20 @@ def test_what_lies_between_two_broken_pages_comes_back(tmp_path: Path, table: st
         assert sorted(found) == readable, "each of them once"
 
 
+def test_an_id_that_is_no_number_stops_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '') WHERE name = 'message'")
+        db.commit()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE message SET chat_id = NULL WHERE id = (SELECT max(id) FROM message)")
+        db.commit()
+    with closing(ChatStore(tmp_path / "new.db")) as store:
+        assert rescue(path, store) == N_CHATS
+
+
 def root_of(path: Path, table: str) -> int:
     """Return where the page is in a file of chats that leads to a table's rows."""
     with closing(sqlite3.connect(path)) as db:

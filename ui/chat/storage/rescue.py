@@ -138,7 +138,7 @@ class Rescue:
                     if row["id"] in here:
                         break
                     here.add(row["id"])
-            known |= here
+            known |= {one for one in here if isinstance(one, int)}  # a broken page tells anything
         return known
 
     def _read_rows(self, lost: sqlite3.Connection, query: str) -> Iterator[Row]:
