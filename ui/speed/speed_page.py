@@ -188,11 +188,12 @@ class SpeedPage(Dressed, PageColumn):
     # What came.
 
     def _on_event(self, found: dict[str, Any]) -> None:
-        draft = found.get("draft")
+        draft, before = found.get("draft"), self._drafter
         self._why, self._drafter = (
             (str(draft.get(name) or "") for name in ("why", "name")) if isinstance(draft, dict) else ("", "")
         )
-        self._show_helps()
+        if self._drafter != before:  # news come ten times a second
+            self._show_helps()
 
     def _on_look(self, state: ServerState) -> None:
         if not self.isVisible():
