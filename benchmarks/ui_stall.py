@@ -426,6 +426,9 @@ def measure(options: argparse.Namespace) -> BenchReport:
     subprocess.run([sys.executable, "-m", "compileall", "-q", "app", "core", "models", "ui"], cwd=ROOT, check=True)
     from PySide6.QtWidgets import QApplication
 
+    from ui.platform.display import leave_sources_unread
+
+    leave_sources_unread()
     application = QApplication([])
     report = BenchReport("ui_stall", settings={"rate": options.rate, "seconds": options.seconds})
     for name in options.cases or TEXTS:

@@ -19,7 +19,7 @@ from app.environment.early_interrupts import EarlyInterrupts
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import config_folder, data_folder, make_private, runtime_folder
 from models.formatting.program import IN_WINDOW, PROGRAM_FOLDER
-from ui.platform.display import WITHOUT_WINDOW, why_no_window
+from ui.platform.display import WITHOUT_WINDOW, leave_sources_unread, why_no_window
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -59,6 +59,7 @@ def _open(interrupts: EarlyInterrupts, file: str) -> int:
     if problem is not None:
         print(f"slipstream: {problem}\n{WITHOUT_WINDOW}", file=sys.stderr)
         return ExitCode.NO_DISPLAY
+    leave_sources_unread()
     from PySide6.QtCore import QLoggingCategory
     from PySide6.QtWidgets import QApplication
 

@@ -8,6 +8,8 @@ import importlib.util
 import os
 import socket
 import sys
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 from models.formatting.program import PROGRAM
@@ -104,6 +106,16 @@ def use_activation_token(token: str) -> None:
     """Let the window come to the front: on Wayland none may that has no token of what the user did. Qt uses it next."""
     if token:
         os.environ[ACTIVATION_TOKEN] = token
+
+
+def leave_sources_unread() -> None:
+    """Keep PySide from reading each module's source at its import: it holds on to every line, 20 MB, for nothing here.
+
+    It looks for modules that use its ``__feature__``, the other names for Qt's methods. Call this before the window's
+    modules are imported.
+    """
+    with suppress(ImportError):
+        import_module("PySide6.support.feature")._mod_uses_pyside = lambda module: False  # type: ignore[attr-defined]
 
 
 SWITCH_SECONDS = 0.0005

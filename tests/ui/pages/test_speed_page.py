@@ -168,10 +168,14 @@ def test_the_figures_of_an_axis_have_the_digits_that_tell_them_apart(values: lis
 def test_the_window_goes_on_while_what_draws_the_plots_is_imported(
     qtbot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "import sys, ui.window.main_window, ui.speed.speed_page; print(*sys.modules)"
+    code = (
+        "import linecache, sys; from ui.platform.display import leave_sources_unread; leave_sources_unread()\n"
+        "import ui.window.main_window, ui.speed.speed_page; print(*sys.modules, *linecache.cache)"
+    )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "ui.speed.speed_page" in loaded
     assert not {"pyqtgraph", "numpy"} & set(loaded), "a third of a second"
+    assert not any(name.endswith("history.py") for name in loaded), "Qt would read every source, and keep it"
     go_on = threading.Event()
     monkeypatch.setattr(speed_page, "import_module", lambda name: go_on.wait(30) and import_module(name))
     window.show_page("speed")
