@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pyqtgraph
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont
-from PySide6.QtWidgets import QFrame, QGraphicsItem, QSizePolicy
+from PySide6.QtWidgets import QGraphicsItem, QSizePolicy
 
 from models.formatting.figures import in_marks
 from ui.language import tr
@@ -29,37 +29,40 @@ _FILL = 0.16  # how much of the colour is below the line
 _DESCRIBED_SECONDS = 1.0  # who hears the figures has no use for more
 
 
-class LinePlot(Dressed, pyqtgraph.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
+class LinePlot(Dressed, pyqtgraph.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no types
     """One line over the last minutes, with a mark for the highest value that is possible where that is known.
 
-    Time runs from left to right in every plot, also where text does not. There is nothing to click or to turn.
+    Time runs from left to right in every plot, also where text does not. There is nothing to click or to turn, so it
+    is none of pyqtgraph's plots: each of these has a hundred hidden widgets for its menus.
     """
 
     def __init__(self, name: str, unit: str) -> None:
-        self._axes = Axis("left"), Axis("bottom")
-        sides = {axis.orientation: axis for axis in self._axes}
-        super().__init__(axisItems=sides, enableMenu=False)  # type: ignore[call-arg]  # for mypy it is a QWidget
+        super().__init__()
         self._unit = unit
         self._shown: tuple[object, ...] = ()
         self._scale: tuple[float, float | None] | None = None
         self._described_at = -math.inf
         self.setAccessibleName(name)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)  # the wheel scrolls the page
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
-        item = self.getPlotItem()
-        item.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        item.hideButtons()
-        self.disableAutoRange()
-        self.setXRange(-SECONDS, 0.0, padding=0)
+        self.centralWidget.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        self._axes = Axis("left"), Axis("bottom")
+        self.box = pyqtgraph.ViewBox(enableMenu=False)
+        self.box.disableAutoRange()
+        self.box.setXRange(-SECONDS, 0.0, padding=0)
+        self.centralLayout.setSpacing(0)
+        for part, row, column in ((self.box, 0, 1), (self._axes[0], 0, 0), (self._axes[1], 1, 1)):
+            self.centralLayout.addItem(part, row, column)
+        for axis in self._axes:
+            axis.linkToView(self.box)
         self._axes[1].setTicks([_MARKS])
         # What is below the line is filled in pieces: smoothed, they would show their edges.
         self._below = pyqtgraph.PlotCurveItem(pen=None, fillLevel=0.0, skipFiniteCheck=True)
         self._line = pyqtgraph.PlotCurveItem(antialias=True, skipFiniteCheck=True)
         self._peak = pyqtgraph.InfiniteLine(angle=0)
         for part in (self._below, self._line, self._peak):
-            self.addItem(part)
+            self.box.addItem(part)
         self._scale_to(0.0, None)
         self._draw_in_colours()
 
@@ -82,7 +85,7 @@ class LinePlot(Dressed, pyqtgraph.PlotWidget):  # type: ignore[misc]  # pyqtgrap
         if self._scale == (top, peak):
             return
         self._scale = top, peak
-        self.setYRange(0.0, top or 1.0, padding=0)
+        self.box.setYRange(0.0, top or 1.0, padding=0)
         self._axes[0].setTicks(None if top else [[(0.0, "0")]])
         self._peak.setVisible(peak is not None)
         self._peak.setValue(peak or 0.0)
@@ -104,7 +107,7 @@ class LinePlot(Dressed, pyqtgraph.PlotWidget):  # type: ignore[misc]  # pyqtgrap
     def _draw_in_colours(self) -> None:
         used = colours()
         self.setBackground(used.canvas)
-        self.getPlotItem().layout.setContentsMargins(0, *map(scaled, _AROUND), 0)
+        self.centralLayout.setContentsMargins(0, *map(scaled, _AROUND), 0)
         for axis in self._axes:
             axis.dress(self.font())
         # A line wider than a pixel takes forty times as long.

@@ -233,12 +233,12 @@ def test_a_plot_leaves_the_wheel_to_the_page_and_time_runs_to_the_right(qtbot, w
     qtbot.waitUntil(lambda: len(page.plots) == 2 and page.plots[1].width() > 0)
     plot, end = page.plots[0], page.verticalScrollBar()
     at = window.windowHandle().mapFromGlobal(plot.mapToGlobal(plot.rect().center()))
-    before = plot.viewRange()
+    before = plot.box.viewRange()
     QTest.wheelEvent(window.windowHandle(), at, QPoint(0, -120))
     qtbot.waitUntil(lambda: end.value() > 0)
-    assert plot.viewRange() == before
+    assert plot.box.viewRange() == before
     assert plot.focusPolicy() is Qt.FocusPolicy.NoFocus
-    axis = plot.getPlotItem().getAxis("left")
+    axis = next(item for item in plot.items() if isinstance(item, Axis) and item.orientation == "left")
     assert axis.sceneBoundingRect().center().x() < plot.width() / 4
 
 
