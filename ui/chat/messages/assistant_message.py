@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TypeVar
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from models.formatting.figures import milliseconds, speed
 from models.formatting.safe_text import one_line
@@ -38,6 +40,7 @@ FIT = tr("Make it fit…")
 _WAYS = {CONTEXT_FULL: FIT, MODEL_GONE: tr("Choose another model")}
 ICON = 18
 PATIENCE = 0.7  # seconds of silence until the view says what is going on
+_Part = TypeVar("_Part", bound=QWidget)
 
 
 class AssistantMessage(MessageView):
@@ -60,13 +63,6 @@ class AssistantMessage(MessageView):
         self._told: int | None = None  # up to where in the document a growing reply was read out
         self._waits_for = ""
         self.lacks_model: Callable[[Message], bool] = lambda message: False  # it is not here any more
-        self.problem = _Note("problemNote", "alert", "danger")
-        self.problem.button.clicked.connect(self._on_retry)
-        self.spark_note = _Note("warningNote", "spark", "warning", tr("Redo with the full model"))
-        self.spark_note.button.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
-        self.stages = DeepStages()
-        self.thoughts = ThoughtsView(tools)
-        self.thoughts.head.toggled.connect(self.unfolded)
         self.calls = CallsView(tools)
         self.calls.link_chosen.connect(self.link_chosen)
         self.calls.unfolded.connect(self.unfolded)
@@ -83,10 +79,43 @@ class AssistantMessage(MessageView):
         self.buttons += [self.redo, self.more]
         self.footer.addWidget(self.receipt, 1)
         for widget in (self.versions, self.more, self.edit, self.copy, self.redo):
-            self.footer.addWidget(widget)
-        fill(self.column, self.stages, self.thoughts, self.calls, self.view, self.problem, self.spark_note, self.footer)
+            if widget is not None:
+                self.footer.addWidget(widget)
+        fill(self.column, self.calls, self.view, self.footer)
         self.show_calls(message)
         self.restyle()
+
+    # What few replies have is made when it is first wanted: each widget takes 10 kB, and a chat has many replies.
+
+    @cached_property
+    def stages(self) -> DeepStages:
+        """How far a deep reply is."""
+        return self._placed(DeepStages(), 0)
+
+    @cached_property
+    def thoughts(self) -> ThoughtsView:
+        """What the model thought before."""
+        thoughts = self._placed(ThoughtsView(self._tools), self.column.indexOf(self.calls))
+        thoughts.head.toggled.connect(self.unfolded)
+        return thoughts
+
+    @cached_property
+    def problem(self) -> _Note:
+        """Why it failed, with what can be done."""
+        note = self._placed(_Note("problemNote", "alert", "danger"), self.column.indexOf(self.view) + 1)
+        note.button.clicked.connect(self._on_retry)
+        return note
+
+    @cached_property
+    def spark_note(self) -> _Note:
+        """That the small model gave it."""
+        note = _Note("warningNote", "spark", "warning", tr("Redo with the full model"))
+        note.button.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
+        return self._placed(note, self.column.indexOf(self.footer))
+
+    def _placed(self, part: _Part, at: int) -> _Part:
+        self.column.insertWidget(at, part)
+        return part
 
     @property
     def text_views(self) -> list[TextView]:
@@ -101,12 +130,14 @@ class AssistantMessage(MessageView):
     def show_running(self, text: str, thoughts: str) -> None:
         """Show a reply that is still growing, from what came so far."""
         # A reply that is continued is there already.
-        self.thoughts.append(thoughts.removeprefix(self.thoughts.text))
+        if thoughts:
+            self.thoughts.append(thoughts.removeprefix(self.thoughts.text))
         self.view.append(text.removeprefix(self.text))
         self.view.flush()
         if self._told is None:  # between its rounds of calls it goes on
             self._told, self._waits_for = self.view.document().characterCount() - 1, ""
-        self.problem.say("")
+        if "problem" in vars(self):
+            self.problem.say("")
         self.receipt.set_openable(False)
         self._show_text()
         self.receipt.setText(" ")
@@ -148,7 +179,8 @@ class AssistantMessage(MessageView):
         self, rate: float, ttft: float | None, wait: float, extra: str, progress: DeepProgress | None
     ) -> None:
         """Show how fast the reply is coming, which stage of a deep one is at work, or what it waits for (``extra``)."""
-        self.stages.show_progress(progress)
+        if progress is not None or "stages" in vars(self):
+            self.stages.show_progress(progress)
         if ttft is None and progress is not None and not extra:
             self.receipt.setText(deep_progress(progress, wait))
             return
@@ -165,16 +197,19 @@ class AssistantMessage(MessageView):
     def show_answered_by(self, name: str | None, can_redo: bool = False) -> None:
         """Mark a reply that the small model gives or gave; None for the full one."""
         words = tr("Answered by the small model {name}, less capable.", name=one_line(name)) if name else ""
-        if words != self.spark_note.text:
-            self.spark_note.say(words)
-        self.spark_note.button.setVisible(can_redo)
+        if words or "spark_note" in vars(self):
+            if words != self.spark_note.text:
+                self.spark_note.say(words)
+            self.spark_note.button.setVisible(can_redo)
 
     def show_ended(self, message: Message) -> None:
         """Show the reply as it ended."""
         self.message = message
-        self.stages.hide()
+        if "stages" in vars(self):
+            self.stages.hide()
         self.show_calls(message)
-        self.thoughts.show_ended(message.thoughts, message.thinking_ms)
+        if message.thoughts or "thoughts" in vars(self):
+            self.thoughts.show_ended(message.thoughts, message.thinking_ms)
         self.show_answered_by(message.answered_by, can_redo=True)
         if self.text != message.content:
             self._write_rest(message)
@@ -183,7 +218,9 @@ class AssistantMessage(MessageView):
         self._show_text()
         self.view.setAccessibleName(tr("Reply: {beginning}", beginning=opening(message.content)))
         self._tell_end(message)
-        self.problem.say(failure_of(message) or "")
+        failure = failure_of(message)
+        if failure or "problem" in vars(self):
+            self.problem.say(failure or "")
         self.show_way()
         self.receipt.setText(receipt(message))
         self.receipt.set_openable(message.timings is not None)
@@ -191,7 +228,8 @@ class AssistantMessage(MessageView):
 
     def show_way(self) -> None:
         """Name what can be done about a reply that failed."""
-        self.problem.button.setText(self._way or tr("Try again"))
+        if "problem" in vars(self):
+            self.problem.button.setText(self._way or tr("Try again"))
 
     @property
     def _way(self) -> str:
@@ -251,7 +289,8 @@ class AssistantMessage(MessageView):
 
     def restyle(self) -> None:
         """Follow the style of the tools."""
-        self.thoughts.restyle()
+        if "thoughts" in vars(self):
+            self.thoughts.restyle()
         self.calls.restyle()
         self._fill_receipt()
         self.view.set_style(self._tools.style)

@@ -26,12 +26,12 @@ def opening(text: str) -> str:
 
 
 class Versions(QWidget):
-    """Shows "2 / 3" between two arrows; hidden where there is only one version."""
+    """Shows "2 / 3" between two arrows."""
 
     chosen = Signal(object)  # message id: too large for the int of a signal
 
-    def __init__(self, ids: list[int], shown: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, ids: list[int], shown: int) -> None:
+        super().__init__()
         self._ids, self._at = ids, ids.index(shown)
         self.back = IconButton("left", tr("Earlier version"), size=16)
         self.forth = IconButton("right", tr("Later version"), size=16)
@@ -44,12 +44,6 @@ class Versions(QWidget):
         self.forth.setToolTip(tr("Later version (Alt+Right)"))
         self.back.clicked.connect(lambda: self.step(-1))
         self.forth.clicked.connect(lambda: self.step(1))
-        self.setVisible(len(ids) > 1)
-
-    @property
-    def are_several(self) -> bool:
-        """True where there is another one."""
-        return len(self._ids) > 1
 
     def step(self, by: int) -> None:
         """Choose an earlier or a later one, where there is one."""
@@ -79,8 +73,9 @@ class MessageView(QWidget):
         self.footer = fill(QHBoxLayout(), spacing=2)
         self.copy = IconButton("copy", tr("Copy message"), size=16)
         self.copy.clicked.connect(self._on_copy)
-        self.versions = Versions(versions, message.id, self)  # it would be a window of its own without a parent
-        self.versions.chosen.connect(self.chosen)
+        self.versions = Versions(versions, message.id) if len(versions) > 1 else None
+        if self.versions is not None:
+            self.versions.chosen.connect(self.chosen)
         self.edit = IconButton("edit", "", size=16)
         self.edit.clicked.connect(self.begin_edit)
         self.buttons: list[IconButton] = [self.edit, self.copy]

@@ -150,9 +150,9 @@ class Transcript(ScrollColumn):
     def step_version(self, by: int) -> None:
         """Show another version of the last message that has some."""
         views = [self._views.get(message.id) for message in reversed(self._path) if self.isVisible()]
-        several = next((view for view in views if view is not None and view.versions.are_several), None)
+        several = next((view.versions for view in views if view is not None and view.versions is not None), None)
         if several is not None:
-            several.versions.step(by)
+            several.step(by)
 
     def _last(self, kind: type[_View]) -> _View | None:
         views = [self._views.get(message.id) for message in reversed(self._path[-2:]) if self.isVisible()]

@@ -51,17 +51,18 @@ class UserMessage(MessageView):
         inside.setContentsMargins(Space.L, Space.S + 2, Space.L, Space.S - 3)
         self.bubble.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         inside.addWidget(self.view)
-        self.more = TextButton(tr("Show all {n_content:,} characters", n_content=len(message.content)))
-        self.more.clicked.connect(self._show_all)
-        self.more.clicked.connect(lambda: self.unfolded.emit(True))
-        inside.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
-        self.more.setVisible(len(message.content) > MOST_SHOWN)
+        self.more: TextButton | None = None
+        if len(message.content) > MOST_SHOWN:
+            self.more = TextButton(tr("Show all {n_content:,} characters", n_content=len(message.content)))
+            self.more.clicked.connect(self._show_all)
+            inside.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
         self.edit.show_as("edit", tr("Edit and send again"))
         self.edit.setToolTip(tr("Edit and send again (Ctrl+E)"))
         self._keep_button_room()
         self.footer.addStretch()
         for widget in (self.versions, self.edit, self.copy):
-            self.footer.addWidget(widget, 0, Qt.AlignmentFlag.AlignBottom)
+            if widget is not None:
+                self.footer.addWidget(widget, 0, Qt.AlignmentFlag.AlignBottom)
         self.footer.addSpacing(Space.XS)
         self.footer.addWidget(self.bubble)
         self.files = SentFiles(message.attachments)
@@ -93,7 +94,8 @@ class UserMessage(MessageView):
         form = QTextBlockFormat()
         form.setLineHeight(LINE, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         cursor.setBlockFormat(form)
-        text = self.message.content if self.more.isHidden() else beginning(self.message.content)
+        is_cut = self.more is not None and not self.more.isHidden()
+        text = beginning(self.message.content) if is_cut else self.message.content
         self.view.setWordWrapMode(wrap_mode(text))
         cursor.insertText(text, self._tools.style.body)
         self.view.mark_again()
@@ -103,9 +105,11 @@ class UserMessage(MessageView):
         self.view.set_widest(int(self.width() * WIDEST) - 2 * Space.L)
 
     def _show_all(self) -> None:
-        self.more.hide()
+        if self.more is not None:
+            self.more.hide()
         self.view.setFocus()
         self._fill()
+        self.unfolded.emit(True)
 
     def _made_editor(self, text: str) -> MessageEditor:
         editor = MessageEditor(text, tr("Edit your message"), tr("Send again"))
