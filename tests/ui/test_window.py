@@ -62,6 +62,7 @@ from tools.stand_ins.library_server import LibraryServer
 from ui.chat.chat_sessions import LIST_PAUSE_MS
 from ui.chat.history.history_model import CHAT_ID
 from ui.chat.markdown.text_view import TextView
+from ui.chat.messages.message_view import MessageView
 from ui.chat.messages.receipt_view import ReceiptLine
 from ui.chat.messages.receipts import why_this_fast
 from ui.chat.messages.user_message import MOST_SHOWN, UserMessage, beginning
@@ -1655,6 +1656,11 @@ def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_pat
     assert not transcript.to_end.isHidden()
     transcript.to_end.click()
     assert bar.value() == bar.maximum()
+    made = transcript.findChildren(MessageView)
+    window.desk.new_chat()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    assert len(transcript.findChildren(MessageView)) > len(made) - 2 > 16, "all in one go would be a stall"
+    qtbot.waitUntil(lambda: not transcript.findChildren(MessageView))
     window.close()
 
 

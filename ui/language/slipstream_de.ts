@@ -1204,11 +1204,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
-      <source>Redo with the full model</source>
-      <translation>Mit dem ganzen Modell</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Answer again</source>
       <translation>Noch einmal antworten</translation>
     </message>
@@ -1231,6 +1226,11 @@
       <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Continue this reply (Ctrl+Shift+R)</source>
       <translation>Diese Antwort fortsetzen (Strg+Umschalt+R)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Redo with the full model</source>
+      <translation>Mit dem ganzen Modell</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
@@ -1654,11 +1654,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/user_message.py" />
-      <source>Show all {n_content:,} characters</source>
-      <translation>Alle {n_content:,} Zeichen zeigen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/user_message.py" />
       <source>Edit and send again</source>
       <translation>Bearbeiten und neu senden</translation>
     </message>
@@ -1676,6 +1671,11 @@
       <location filename="../../ui/chat/messages/user_message.py" />
       <source>Send again</source>
       <translation>Neu senden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/user_message.py" />
+      <source>Show all {n_content:,} characters</source>
+      <translation>Alle {n_content:,} Zeichen zeigen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />

@@ -17,6 +17,7 @@ from ui.chat.messages.user_message import UserMessage
 from ui.chat.storage.search_hit import hit_spans
 from ui.client.chat_records import Message, Role, Status
 from ui.language import tr
+from ui.platform.display import give_back_memory
 from ui.theme.tokens import COLUMN, Space
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import ScrollColumn
@@ -53,6 +54,7 @@ class Transcript(ScrollColumn):
         self.lacks_model: Callable[[Message], bool] = lambda message: False
         self._path: list[Message] = []
         self._views: dict[int, MessageView] = {}
+        self._gone: list[MessageView] = []  # shown no more, and still there
         self._n_made = 0  # messages at the end of the path that have a view
         self._n_wanted = 0
         self._versions_of: Callable[[int], list[int]] = lambda message_id: [message_id]
@@ -217,21 +219,29 @@ class Transcript(ScrollColumn):
         had_keyboard = _message_around(self.window().focusWidget()) is view
         self._column.removeWidget(view)
         view.hide()
-        view.deleteLater()
+        self._gone.append(view)
         if had_keyboard:
             self.left.emit()
 
     def _make_one(self) -> None:
-        """Make the newest message that has no view yet."""
+        """Make the newest message that has no view yet; where enough have one, delete one that is shown no more."""
         at = len(self._path) - self._n_made - 1
         if at < 0 or self._n_made >= self._n_wanted:
-            self._more_timer.stop()
+            self._delete_one()
             return
         self._is_adding_above = True
         view = self._make(self._path[at])
         self._column.insertWidget(0, view)
         self._n_made += 1
         self._place(view)
+
+    def _delete_one(self) -> None:
+        if not self._gone:
+            self._more_timer.stop()
+            return
+        self._gone.pop().deleteLater()  # those of a long chat in one go would be a stall
+        if len(self._gone) % PAGE == 0:
+            give_back_memory()
 
     def _place(self, view: MessageView) -> None:
         """Give a message its height before it is painted: that follows from the width, which the layout gives first."""
