@@ -193,6 +193,7 @@ class Transcript(ScrollColumn):
     def go_to_end(self) -> None:
         """Scroll to the end and stay there."""
         self._is_following, self._hit = True, None
+        self._forget_old()
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
         self.to_end.hide()
 
@@ -222,6 +223,18 @@ class Transcript(ScrollColumn):
         self._gone.append(view)
         if had_keyboard:
             self.left.emit()
+
+    def _forget_old(self) -> None:
+        """Do without views of what was read far above the end: another width or theme takes a moment for each."""
+        if self._n_made <= 4 * PAGE:
+            return
+        for message in self._path[-self._n_made : -2 * PAGE]:
+            if self._views[message.id].editor is not None:
+                break
+            self._remove(message.id)
+            self._n_made -= 1
+        self._n_wanted = self._n_made
+        self._more_timer.start()
 
     def _make_one(self) -> None:
         """Make the newest message that has no view yet; where enough have one, delete one that is shown no more."""
