@@ -539,7 +539,7 @@ def test_a_notice_leaves_what_is_being_written_alone(qtbot, window: MainWindow, 
 
 def test_what_is_not_chosen_is_left_to_the_model(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Hi")
-    assert server.requests[0].keys() == {"messages", "timings_per_token", "stream"}
+    assert server.requests[0].keys() == {"messages", "timings_per_token", "return_progress", "stream"}
     rows = window.chats.tuning.rows
     assert {row.field.text() for row in rows.values()} == {"Auto"}
     # A slider stands at the default until it is moved.

@@ -511,12 +511,13 @@ class ChatPage(QWidget):
         running, now = self._conversation.running, time.monotonic()
         if running is None:
             return
+        self.fit.show_growing()
         if running.ttft is not None:
             self.picker.set_answered()
         if (view := self.transcript.reply(running.message.id)) is None:
             return
         rate, wait = running.rate.per_second(now), now - running.began
-        view.show_live(rate, running.ttft, wait, self._what_it_waits_for(), running.progress)
+        view.show_live(rate, running.ttft, wait, self._what_it_waits_for(), running.progress, running.stream.read)
         view.show_thinking(running.thinking(now), is_over=not running.is_thinking)
         view.show_answered_by(running.stream.answered_by)
 
