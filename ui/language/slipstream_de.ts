@@ -4128,8 +4128,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>not yet: chat with it once</source>
-      <translation>noch nicht: chatte einmal damit</translation>
+      <source>not yet: chat with it while nothing else is busy</source>
+      <translation>noch nicht: chatte damit, wenn sonst nichts läuft</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
