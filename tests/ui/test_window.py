@@ -1260,7 +1260,9 @@ def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow,
     assert window.page.progress.value() == 400
     assert not window.page.progress.isHidden()
     assert server.loads == ["ember-draft-q8_0"]
-    server.phase, server.progress = "ready", 1.0
+    server.progress = 1.0
+    qtbot.waitUntil(lambda: picker.status.text() == "Preparing ember-draft-q8_0…")
+    server.phase = "ready"
     qtbot.waitUntil(window.page.progress.isHidden)
     ask(qtbot, window, "Hi")
     assert server.requests[0]["model"] == "ember-draft-q8_0"

@@ -1726,6 +1726,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
+      <source>Preparing {model}…</source>
+      <translation>Bereitet {model} vor…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
       <source>Loading {model}…{percent}</source>
       <translation>Lädt {model}…{percent}</translation>
     </message>
