@@ -92,7 +92,7 @@ class Catalog:
         self._lock = threading.Lock()
 
     def entries(self) -> tuple[ModelEntry, ...]:
-        """Scan the folders; the bundled starter comes first, then the folders in their order."""
+        """Scan the folders in their order; the bundled toys come last, though their names are given out first."""
         with self._lock:
             self._remember()
             scan = _Scan()
@@ -107,7 +107,8 @@ class Catalog:
             stamps = {path: stamp for path in files if (stamp := _stamp(path)) is not None}
             self._read = {stamp: self._known(path, stamp) for path, stamp in stamps.items()}
             names = _unique_names({path: files[path] for path, stamp in stamps.items() if not self._is_beside(stamp)})
-            self._last = tuple(self._entry(name, path, stamps[path], origins.get(path, "")) for name, path in names)
+            entries = (self._entry(name, path, stamps[path], origins.get(path, "")) for name, path in names)
+            self._last = tuple(sorted(entries, key=lambda entry: entry.is_toy))
             self._keep()
             return self._last
 

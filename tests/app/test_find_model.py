@@ -27,7 +27,7 @@ def test_who_mistypes_a_name_is_told_the_likeliest_of_many(home: Path) -> None:
         find_model("bear-7b")
     assert "Models: Bear-7B-Q4_0" in str(caught.value)
     assert "more (`./slipstream models list`)" in str(caught.value)
-    with pytest.raises(UnknownModel, match=r"Models: ember-q8_0, .* and 91 more"):
+    with pytest.raises(UnknownModel, match=r"Models: Bear-7B-Q4_0, .* and 91 more"):
         find_model("????????????????")
 
 
@@ -35,7 +35,7 @@ def test_a_title_that_several_models_have_is_told_with_their_names(home: Path) -
     assert find_model("ember").name == "ember-q8_0"
     models_folder().mkdir(parents=True)
     shutil.copyfile(EMBER, models_folder() / "ember-copy.gguf")
-    with pytest.raises(UnknownModel, match="'ember' is the title of ember-q8_0, ember-copy: name one of them"):
+    with pytest.raises(UnknownModel, match="'ember' is the title of ember-copy, ember-q8_0: name one of them"):
         find_model("ember")
 
 

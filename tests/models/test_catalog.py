@@ -62,12 +62,12 @@ def test_a_name_that_is_not_utf8_is_text_all_the_same(copy, tmp_path):
     assert [catalog.find(str(file)).path for file in files] == files
 
 
-def test_the_bundled_pair_comes_first(copy, tmp_path):
+def test_the_bundled_pair_comes_last(copy, tmp_path):
     copy("a-model.gguf")
     entries = Catalog([tmp_path]).entries()
-    assert [entry.name for entry in entries] == ["ember-q8_0", "ember-draft-q8_0", "a-model"]
-    assert [entry.is_toy for entry in entries] == [True, True, False]
-    ember = entries[0]
+    assert [entry.name for entry in entries] == ["a-model", "ember-q8_0", "ember-draft-q8_0"]
+    assert [entry.is_toy for entry in entries] == [False, True, True]
+    ember = entries[1]
     header = ember.header
     assert (ember.title, header.architecture, header.quantisation, header.licence) == ("Ember", "llama", "Q8_0", "MIT")
     assert (header.n_params, ember.n_bytes, header.n_ctx_train) == (11_309_952, EMBER.stat().st_size, 1024)

@@ -540,7 +540,7 @@ def test_a_notice_leaves_what_is_being_written_alone(qtbot, window: MainWindow, 
 
 def test_what_is_not_chosen_is_left_to_the_model(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Hi")
-    assert server.requests[0].keys() == {"messages", "timings_per_token", "stream"}
+    assert server.requests[0].keys() == {"messages", "timings_per_token", "return_progress", "stream"}
     rows = window.chats.tuning.rows
     assert {row.field.text() for row in rows.values()} == {"Auto"}
     # A slider stands at the default until it is moved.
@@ -1261,7 +1261,9 @@ def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow,
     assert window.page.progress.value() == 400
     assert not window.page.progress.isHidden()
     assert server.loads == ["ember-draft-q8_0"]
-    server.phase, server.progress = "ready", 1.0
+    server.progress = 1.0
+    qtbot.waitUntil(lambda: picker.status.text() == "Preparing ember-draft-q8_0…")
+    server.phase = "ready"
     qtbot.waitUntil(window.page.progress.isHidden)
     ask(qtbot, window, "Hi")
     assert server.requests[0]["model"] == "ember-draft-q8_0"

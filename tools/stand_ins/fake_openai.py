@@ -27,6 +27,7 @@ class FakeServer:
     def __init__(self, port: int = 0, api_key: str | None = None) -> None:
         self.api_key = api_key
         self.pieces: list[str] = ["Hello", " there", "."]
+        self.reads: list[dict[str, int]] = []  # how much of the prompt was read, sent first
         self.thoughts: list[str] = []  # sent before the pieces
         self.tokens_each: int | None = None  # tokens of each piece, if the pieces report that
         self.timings: dict[str, Any] = TIMINGS
@@ -96,6 +97,9 @@ class FakeServer:
         for stage in self.stages if speed == "deep" else ():
             self._wait()
             yield _chunk({}) | {"progress": stage}
+        for read in self.reads:
+            self._wait()
+            yield _chunk({}) | {"prompt_progress": read}
         for thought in self.thoughts:
             self._wait()
             yield _chunk({"reasoning_content": thought})

@@ -155,10 +155,13 @@ class ChatPage(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(top)
-        column.addWidget(self.progress)
         if self._is_beside:  # that of the first pane stands above all pages, which the server concerns too
             column.addWidget(self.server_banner)
-        column.addWidget(self.stack, 1)
+        shown = QGridLayout()
+        shown.addWidget(self.stack, 0, 0)
+        shown.addWidget(self.progress, 0, 0, Qt.AlignmentFlag.AlignTop)  # over it, so that nothing jumps
+        self.progress.raise_()
+        column.addLayout(shown, 1)
         column.addLayout(self._writing)
 
     def _connect_signals(self) -> None:
@@ -511,12 +514,13 @@ class ChatPage(QWidget):
         running, now = self._conversation.running, time.monotonic()
         if running is None:
             return
+        self.fit.show_growing()
         if running.ttft is not None:
             self.picker.set_answered()
         if (view := self.transcript.reply(running.message.id)) is None:
             return
         rate, wait = running.rate.per_second(now), now - running.began
-        view.show_live(rate, running.ttft, wait, self._what_it_waits_for(), running.progress)
+        view.show_live(rate, running.ttft, wait, self._what_it_waits_for(), running.progress, running.stream.read)
         view.show_thinking(running.thinking(now), is_over=not running.is_thinking)
         view.show_answered_by(running.stream.answered_by)
 
@@ -541,10 +545,6 @@ class ChatPage(QWidget):
         is_busy = state.phase in ("unknown", "loading", "restarting")
         self.progress.setRange(0, 1000 if 0 < state.progress < 1 else 0)
         self.progress.setValue(round(state.progress * 1000))
-        # The line keeps its place, so that nothing jumps when it comes and goes.
-        policy = self.progress.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        self.progress.setSizePolicy(policy)
         self.progress.setVisible(is_busy)
         if not self._is_beside:
             self._notice.show_state(state)

@@ -100,6 +100,12 @@ class ContextFit(QObject):
         other = (tr("Choose another model"), self.other_wanted.emit)
         self.banner.say(words + shorten, "warning", other, can_close=False)
 
+    def show_growing(self) -> None:
+        """Count a reply that comes in, as far as it is."""
+        use, n_used = self.bar.use, self._n_growing
+        if use.n_ctx and n_used and n_used != use.n_used:
+            self.bar.show_use(replace(use, n_used=n_used))
+
     def ways(
         self, sent: list[Message], text: str, files: tuple[Attachment, ...], then: Callable[[], object]
     ) -> list[Way]:
@@ -122,11 +128,17 @@ class ContextFit(QObject):
         """The message that is being written: its text, its files, and what is sent before it."""
         return self._composer.text.strip(), self._composer.shelf.attachments, self.sent(self._session.tree.path)
 
+    @property
+    def _n_growing(self) -> int:
+        """Tokens of the chat with a reply that comes in, as the server counts them; 0 where it does not."""
+        running = self._session.running
+        return running.stream.n_in_context if running is not None else 0
+
     def _use(self, sent: list[Message], text: str, files: tuple[Attachment, ...]) -> ContextUse:
         n_ctx = self.n_ctx
         if not n_ctx:
             return ContextUse()
-        n_used, is_counted = used_by(sent)
+        n_used, is_counted = (self._n_growing, True) if self._n_growing else used_by(sent)
         if not (text or files):
             return ContextUse(n_used, 0, n_ctx, not is_counted)
         if text == self._counted[0] and not files:

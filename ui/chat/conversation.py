@@ -477,6 +477,7 @@ def request_body(settings: ChatSettings, path: list[Message]) -> dict[str, Any]:
         "messages": messages,
         # A chunk has all tokens that one step brought: what was drafted well comes many at a time.
         "timings_per_token": True,
+        "return_progress": True,
     }
     # What is not said here is as is set for the model, so nothing may be said that was not chosen.
     chosen: dict[str, Any] = {name: getattr(settings, name) for name in _SENT_AS_THEY_ARE}

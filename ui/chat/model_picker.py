@@ -205,6 +205,8 @@ class ModelPicker(Dressed, QWidget):
         match state.phase:
             case "unknown":
                 return tr("Starting the engine…")
+            case "loading" if state.progress >= 1:  # the file is read; what follows takes seconds
+                return tr("Preparing {model}…", model=one_line(state.model or tr("the model")))
             case "loading":
                 share = f" {percent(state.progress)}" if 0 < state.progress < 1 else ""
                 return tr("Loading {model}…{percent}", model=one_line(state.model or tr("the model")), percent=share)

@@ -55,7 +55,7 @@ class Welcome(Dressed, ScrollColumn):
         self.note.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.note.setWordWrap(True)
         self.note.setTextFormat(Qt.TextFormat.RichText)
-        self.note.setMaximumWidth(520)
+        self.note.setMaximumWidth(680)
         self.grid = QGridLayout()
         self.grid.setSpacing(Space.S)
         self.examples: list[_Example] = []

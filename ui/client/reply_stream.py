@@ -12,7 +12,7 @@ from PySide6.QtNetwork import QNetworkReply, QNetworkRequest
 from models.formatting.json_values import fitting
 from ui.client.chat_records import Timings
 from ui.client.problems import MODEL_GONE, code_of, problem_of, sentence_of
-from ui.client.speeds import DeepProgress
+from ui.client.speeds import DeepProgress, PromptProgress
 from ui.language import tr
 
 
@@ -86,6 +86,7 @@ class ReplyStream(QObject):
         self._timings: Timings | None = None
         self._answered_by: str | None = None
         self.ttft_ms = 0.0  # as the receipt will say; 0 until the server has told it
+        self.read: PromptProgress | None = None  # of the prompt, where the server says it
         self._has_ended = False
         self._n_tokens = self._n_told = 0
         self._n_chars = 0
@@ -95,6 +96,11 @@ class ReplyStream(QObject):
     def has_ended(self) -> bool:
         """True after the one end."""
         return self._has_ended
+
+    @property
+    def n_in_context(self) -> int:
+        """Tokens of the prompt and of the reply so far; 0 where the server does not say it."""
+        return self.read.total + self._n_tokens if self.read is not None else 0
 
     @property
     def answered_by(self) -> str | None:
@@ -166,6 +172,7 @@ class ReplyStream(QObject):
         timings = Timings.from_object(event.get("timings"))
         self.ttft_ms = (timings.ttft_ms if timings is not None else 0.0) or self.ttft_ms
         self._answered_by = event.get("answered_by") or self._answered_by
+        self.read = fitting(PromptProgress, event.get("prompt_progress")) or self.read
         progress = fitting(DeepProgress, event.get("progress"))
         if progress is not None:
             self.progressed.emit(progress)

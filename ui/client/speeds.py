@@ -60,6 +60,23 @@ class DeepProgress:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PromptProgress:
+    """How much of a prompt was read, from the ``prompt_progress`` of a chunk: ``processed`` of ``total`` tokens.
+
+    ``cache`` of them were there already.
+    """
+
+    total: int = 0
+    cache: int = 0
+    processed: int = 0
+
+    @property
+    def share(self) -> float:
+        """What was read of all that had to be, of 1."""
+        return (self.processed - self.cache) / max(self.total - self.cache, 1)
+
+
 STAGES = {"drafting": tr("Drafting"), "distilling": tr("Distilling"), "refining": tr("Writing the answer")}
 
 

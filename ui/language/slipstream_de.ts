@@ -1726,6 +1726,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
+      <source>Preparing {model}…</source>
+      <translation>Bereitet {model} vor…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
       <source>Loading {model}…{percent}</source>
       <translation>Lädt {model}…{percent}</translation>
     </message>
@@ -4128,8 +4133,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>not yet: chat with it once</source>
-      <translation>noch nicht: chatte einmal damit</translation>
+      <source>not yet: chat with it while nothing else is busy</source>
+      <translation>noch nicht: chatte damit, wenn sonst nichts läuft</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />

@@ -43,6 +43,7 @@ from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import ThinProgressBar, announce, file_dialog, plain_label, style_as
 
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
+REFUSALS = 10  # after so many it is said why the machine is not measured
 WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
 SIDE_BY_SIDE = 560  # pixels from which the three stand beside each other
 NEW_SECONDS = 0.5  # a click just after an offer came was meant for what was there before
@@ -74,7 +75,7 @@ class FirstStart(QFrame):
         self.setObjectName("downloadCard")
         self._link = link
         self._awaited: tuple[str, str] | None = None  # what is used as soon as it is there
-        self._is_measured = False
+        self._is_measured, self._n_refused = False, 0
         self.machine = plain_label(tone="strong")
         self.speed, self.note = plain_label(tone="caption"), plain_label(tone="caption")
         self.others = NoteCard(CALM, tr("Use them"))
@@ -184,7 +185,11 @@ class FirstStart(QFrame):
         self._link.ask(ask.MeasureMachine(is_first=True), lambda done: self._look(), self._on_not_measured)
 
     def _on_not_measured(self, trouble: Trouble) -> None:
-        self.note.setToolTip(trouble.sentence)
+        self._n_refused += 1
+        if self._n_refused == REFUSALS and not self._is_measured:
+            self.speed.setText(trouble.sentence)
+            for offer in self.offers:
+                offer.setVisible(offer.row is not None)  # no room is kept for what may never come
         self._again.start()
 
     def _look(self) -> None:

@@ -146,7 +146,7 @@ def machine_facts(judged: ModelFitReport) -> Facts:
 
 def _measured(found: MeasuredSpeed | None) -> str:
     if found is None:
-        return tr("not yet: chat with it once")
+        return tr("not yet: chat with it while nothing else is busy")
     without = (
         tr(", {plain_rate} without drafts", plain_rate=speed(found.plain_rate))
         if found.rate > 1.05 * found.plain_rate > 0

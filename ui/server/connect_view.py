@@ -129,6 +129,7 @@ class ConnectView(Dressed, PageColumn):
         self.text.setAccessibleName(tr("What to enter there"))
         self.text.setTabChangesFocus(True)
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.horizontalScrollBar().rangeChanged.connect(self._fit_text)
         fill(section, row, self.place, self.text)
 
     def _add_keys(self) -> None:
@@ -273,7 +274,9 @@ class ConnectView(Dressed, PageColumn):
         self.text.ensurePolished()  # the style sheet sets its font, also while it is hidden
         n_lines = min(self.text.blockCount(), _LINES)
         line = self.text.blockBoundingRect(self.text.document().firstBlock()).height()  # may be more than the font's
-        self.text.setFixedHeight(round(n_lines * line) + 2 * Space.M)
+        sideways = self.text.horizontalScrollBar()
+        bar = sideways.sizeHint().height() if sideways.maximum() else 0  # it would cover the last line
+        self.text.setFixedHeight(round(n_lines * line) + 2 * Space.M + bar)
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text.toPlainText().replace(HIDDEN, self.text.key))

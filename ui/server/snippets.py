@@ -92,7 +92,8 @@ def _chats(to: Address) -> str:
 
 def _question(to: Address) -> str:
     messages = [{"role": "user", "content": "Tell me a story about a fox."}]
-    return json.dumps({"model": to.model, "messages": messages})  # PowerShell takes curved quotes for its own
+    # The answer comes as a whole, so it must have an end. PowerShell takes curved quotes for its own.
+    return json.dumps({"model": to.model, "messages": messages, "max_tokens": 200})
 
 
 def _openai(to: Address) -> str:

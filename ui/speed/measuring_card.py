@@ -139,6 +139,7 @@ class MeasuringCard(QWidget):
         most = max([1.0, *found.values()])
         self.bars.show_bars([Bar(name, gain / most, in_marks(f"{gain:.2f}×")) for name, gain in found.items()])
         self.bars_label.setVisible(bool(found))
+        self.grew.emit()
 
     def _on_end(self) -> None:
         was = self._running

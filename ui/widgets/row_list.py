@@ -148,7 +148,7 @@ class RowList(QListView):
         self.selectionModel().currentChanged.connect(self._on_current)
         self.clicked.connect(lambda index: self.opened.emit(index.data(ROW).key))
         self.verticalScrollBar().sliderMoved.connect(self._let_go)
-        self._is_filling, self._stays_in_sight = False, True
+        self._is_filling, self._stays_in_sight, self._is_led_by_mouse = False, True, False
 
     @property
     def key(self) -> str | None:
@@ -209,12 +209,14 @@ class RowList(QListView):
         if not had_choice:
             self.setCurrentIndex(QModelIndex())
         self._is_filling = False
+        if event.reason() not in (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason):
+            self._is_led_by_mouse = event.reason() == Qt.FocusReason.MouseFocusReason
         tell_row(self)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Show that the keyboard is here, around the whole list while no row is chosen."""
+        """Show that the keyboard is here, around the whole list while no row is chosen, unless the mouse led here."""
         super().paintEvent(event)
-        if self.hasFocus() and not self.currentIndex().isValid():
+        if self.hasFocus() and not self._is_led_by_mouse and not self.currentIndex().isValid():
             painter = QPainter(self.viewport())
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             paint_ring(painter, self.viewport().rect())

@@ -234,7 +234,8 @@ class MainWindow(QMainWindow):
         if self._appearance.dress(shown) and shown is self.chats:
             self.chats.restyle()
         self._pages.setCurrentWidget(shown)
-        shown.setFocus()
+        is_by_mouse = self.rail.underMouse()
+        shown.setFocus(Qt.FocusReason.MouseFocusReason if is_by_mouse else Qt.FocusReason.OtherFocusReason)
         self.rail.show_page(page)
         self._shown_page = page
         led_here: dict[str, object] = {"library": self.chats, "server": self.endpoint}

@@ -53,9 +53,9 @@ def test_many_models_come_in_parts(library: LibraryClient, models_folder: Path) 
     assert max(map(len, listed)) == 100
     rows = [row for part in listed for row in part]
     assert len(rows) == 252
-    assert rows[-1].name == "模型 249"
-    assert all("模型" in (row.problem or "") for row in rows[2:])
-    assert (rows[0].is_toy, rows[0].can_remove) == (True, False)
+    assert rows[249].name == "模型 249"
+    assert all("模型" in (row.problem or "") for row in rows[:-2])
+    assert (rows[-1].is_toy, rows[-1].can_remove) == (True, False)
     assert "secret" not in repr(ask.LogIn("secret"))
     assert "no keyring" in library.ask(ask.LogIn(TOKEN)).sentence
 
@@ -125,11 +125,11 @@ def test_a_download_waits_for_a_move_and_goes_to_the_new_folder(
         assert "are being moved" in library.ask(ask.StartDownload(REPO, "Q8_0")).sentence
         *_, last = parts
     assert (last.is_over, last.n_left) == (True, 0)
-    assert names(library) == ["ember-q8_0", "ember-draft-q8_0", "mine"]
+    assert names(library) == ["mine", "ember-q8_0", "ember-draft-q8_0"]
     library.get(ask.StartDownload(REPO, "Q8_0"))
     library.wait_for(lambda: [d.phase for d in library.downloads] == ["done"])
     assert (tmp_path / "new" / REPO / "fox-Q8_0.gguf").read_bytes() == EMBER
-    assert names(library) == ["ember-q8_0", "ember-draft-q8_0", "mine", "fox-Q8_0"]
+    assert names(library) == ["mine", "fox-Q8_0", "ember-q8_0", "ember-draft-q8_0"]
     assert not models_folder.exists()
 
 

@@ -284,6 +284,9 @@ def test_files_are_dropped_counted_sent_and_kept(
     view = window.page.transcript.view_of(asked.id)
     assert isinstance(view, UserMessage)
     view.files.buttons[0].click()
+    view.edit.click()
+    qtbot.waitUntil(lambda: view.files.y() < view.editor.y())  # its files stay where they are
+    view.leave_editor()
     window.desk.current.regenerate(window.desk.current.tree.path[-1].id)
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     assert last_question(server) == content

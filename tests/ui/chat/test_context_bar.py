@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu
@@ -40,6 +42,22 @@ def test_it_counts_the_chat_and_the_message_that_is_written(qtbot, ready: MainWi
     assert bar.use == ContextUse(52 + 48 + 128, 0, 1024, is_estimate=False)
     assert bar.accessibleDescription().startswith("228 tokens of this chat")
     assert bar.text() == "228 of 1,024 tokens"
+
+
+def test_it_counts_a_reply_while_it_comes(qtbot, ready: MainWindow, server: FakeServer) -> None:
+    bar, page = ready.page.fit.bar, ready.page
+    server.reads = [{"total": 300, "cache": 100, "processed": n_read} for n_read in (200, 300)]
+    server.pieces, server.tokens_each, server.steps = ["word "] * 3, 4, threading.Semaphore(1)
+    ready.desk.current.send("Go on.")
+    qtbot.waitUntil(lambda: page.transcript.reply(ready.desk.current.running_id).receipt.text().endswith("  ·  50%"))
+    assert server.requests[-1]["return_progress"] is True
+    server.steps.release(3)
+    qtbot.waitUntil(lambda: bar.text() == "308 of 1,024 tokens")
+    page.composer.set_text("And then")
+    assert bar.use.n_used == 308
+    server.steps.release(1)
+    qtbot.waitUntil(lambda: not ready.desk.current.is_running)
+    assert bar.use.n_used == 52 + 48 + 128
 
 
 def test_it_warns_before_it_is_full(qtbot, ready: MainWindow) -> None:

@@ -51,6 +51,13 @@ def test_a_long_block_is_cut_into_short_pieces(text: str) -> None:
     assert len({piece.tokens[0].type for piece in pieces}) == 1
 
 
+def test_a_long_paragraph_is_cut_behind_a_sentence() -> None:
+    text = "He vowed to do it again. " * 200
+    begins = [piece.tokens[1].content[:3] for piece in MARKDOWN.pieces(text)]
+    assert set(begins) == {"He "}
+    assert len(begins) < 8
+
+
 def test_a_cut_is_in_the_same_place_while_the_text_grows() -> None:
     text = "- item with words\n" * 500
     whole = [piece.length for piece in MARKDOWN.pieces(text)]

@@ -139,6 +139,8 @@ def test_search_finds_starts_of_words_without_accents_and_titles(store: ChatStor
     store.save_message(said(21, "über die Brücke gehen", chat=2))
     assert [chat.id for chat in store.search("bruck")] == [2]
     assert "Brücke" in store.search("bruck")[0].snippet
+    store.save_message(said(22, "The great warrior took the path along the river and saw a boat with sails", chat=2))
+    assert store.search("boat")[0].snippet.startswith("…river and saw a boat with")
     assert [chat.id for chat in store.search("idges")] == [1]
     assert store.search("bruck missing") == []
     assert match_expression('say "hi') == '"say" """hi"*'

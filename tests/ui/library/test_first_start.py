@@ -15,7 +15,7 @@ from models.catalog import curated as catalog
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitVerdict
 from models.library import requests as ask
-from models.library.values import Download, GpuFacts, MachineFacts, Suggested, SuggestedRow, SuggestionTier
+from models.library.values import Download, GpuFacts, MachineFacts, Suggested, SuggestedRow, SuggestionTier, Trouble
 from tests.support.library_client import SECONDS
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
@@ -103,7 +103,7 @@ class ToldMachine(QObject):
         elif isinstance(request, ask.ListCurated):
             done(Suggested("", "", self.rows if self.machine.bandwidth else ()))
         elif isinstance(request, ask.MeasureMachine):
-            self.finish = done
+            self.finish, self.refuse = done, failed
 
     def measure(self) -> None:
         self.machine = replace(self.machine, bandwidth=20e9)
@@ -170,6 +170,10 @@ def test_where_no_model_fits_no_room_is_kept(qtbot) -> None:
     qtbot.addWidget(card)
     card.begin()
     assert not any(offer.isHidden() for offer in card.offers)
+    for _ in range(first_start.REFUSALS):
+        link.refuse(Trouble("Another server is at work."))
+    assert card.speed.text() == "Another server is at work."
+    assert all(offer.isHidden() for offer in card.offers)
     link.measure()
     assert all(offer.isHidden() for offer in card.offers)
     assert card.note.text().startswith("None of the usual models")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMessageBox
 
@@ -330,6 +330,18 @@ def test_a_folder_is_imported_and_forgotten_and_one_that_is_not_there_is_told(
     assert (folder / "own.gguf").exists()
     page.models.import_folder(str(tmp_path / "nowhere"))
     qtbot.waitUntil(lambda: "does not exist" in page.models.banner.text)
+
+
+def test_a_frame_shows_where_the_keyboard_is_but_not_where_the_mouse_led(qtbot, page: LibraryPage) -> None:
+    listed(qtbot, page, "ember-q8_0")
+    rows, edges = page.models.list, []
+    for reason in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.MouseFocusReason):
+        page.models.filter.setFocus()
+        rows.setFocus(reason)
+        assert rows.hasFocus()
+        image = rows.viewport().grab().toImage()
+        edges.append(image.pixelColor(1, image.height() // 2))
+    assert edges[0] == QColor(LIGHT.focus) != edges[1]
 
 
 def test_the_list_is_filtered(qtbot, page: LibraryPage) -> None:

@@ -105,8 +105,10 @@ def test_what_is_copied_can_be_read_and_names_server_and_model(snippet: Snippet)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_what_a_terminal_is_given_is_answered(view: ConnectView) -> None:
+def test_what_a_terminal_is_given_is_answered(qtbot, view: ConnectView) -> None:
     view.client.setCurrentText("curl")
+    qtbot.waitUntil(lambda: view.text.horizontalScrollBar().isVisible())
+    qtbot.waitUntil(lambda: view.text.verticalScrollBar().maximum() == 0)  # its last line is not covered
     view.copy.click()
     said = subprocess.check_output(["sh", "-c", QGuiApplication.clipboard().text()], timeout=120)
     assert json.loads(said)["choices"][0]["message"]["content"]

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
@@ -409,6 +411,21 @@ def test_a_model_that_is_read_but_not_ready_does_not_look_like_the_end(qtbot, na
         tell(PairStep("fox-small", stage, share) if name == PAIR else MeasuringStep(stage.capitalize(), share))
         shown.append((card.bar.maximum(), card.bar.value()))
     assert shown == [(1_000, 500), (0, 0), (1_000, 100)]
+
+
+def test_the_bars_of_a_tested_pair_come_into_sight(qtbot, window: MainWindow, monkeypatch) -> None:
+    window.show_page("speed")
+    window.resize(800, 520)
+    card = window.speed.measuring
+    card.set_model("fox")
+    asked: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(card, "_link", SimpleNamespace(ask=lambda *request: asked.append(request)))
+    card.buttons[PAIR].click()
+    asked[0][1](None)
+    qtbot.wait(50)  # what is below comes a moment later
+    drafts = [PartnerRow(f"fox-{n}", "draft", 1, 1, None, 1.0 + n / 10, None) for n in range(6)]
+    asked[1][1](SimpleNamespace(partners=drafts))
+    qtbot.waitUntil(lambda: card.bars.visibleRegion().boundingRect().height() == card.bars.height() > 60)
 
 
 def test_the_bars_of_a_verification_say_what_they_show(qtbot) -> None:

@@ -14,6 +14,7 @@ MAX_BLOCK = 1_600  # characters of a block that is not code; a longer one is cut
 MAX_TABLE = 600  # a table is the dearest to write
 _HEADS = 3  # a part of a table is at least so many times as long as its head, which each part has again
 _NEVER_CUT = ("fence", "code_block", FORMULA_BLOCK, OPEN_FORMULA)
+_SENTENCE_ENDS = (". ", "! ", "? ")
 MAX_UNCUT = 4 * MAX_BLOCK  # a list or a quote may be this long where it has no good place to cut
 
 
@@ -105,7 +106,8 @@ def _offsets(text: str, lines: list[int]) -> list[int]:
 
 
 def cut_offset(block: str, kind: str, head: int = 0) -> int | None:
-    """Return where a block is to be cut, None where it is not: best at a line that starts at the margin.
+    """Return where a block is to be cut, None where it is not: best at a line that starts at the margin, a
+    paragraph behind a sentence.
 
     A table is cut between the rows behind its ``head``, the number of characters that each part of it begins with.
     """
@@ -120,6 +122,9 @@ def cut_offset(block: str, kind: str, head: int = 0) -> int | None:
         return at + 1
     if kind != "paragraph_open" and len(block) <= MAX_UNCUT:
         return None
+    sentence = max(block.rfind(end, MAX_BLOCK // 2, MAX_BLOCK) for end in _SENTENCE_ENDS)
+    if sentence > 0:
+        return sentence + 2
     return max(block.rfind(" ", 0, MAX_BLOCK), block.rfind("\n", 0, MAX_BLOCK)) + 1 or MAX_BLOCK
 
 

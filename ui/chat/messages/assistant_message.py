@@ -10,7 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
-from models.formatting.figures import milliseconds, speed
+from models.formatting.figures import milliseconds, percent, speed
 from models.formatting.safe_text import one_line
 from ui.chat.markdown.draft_tint import spans_from
 from ui.chat.markdown.markdown_view import MarkdownView
@@ -25,7 +25,7 @@ from ui.chat.messages.thoughts_view import THINKING, ThoughtsView
 from ui.chat.tools.calls_view import CallsView
 from ui.client.chat_records import EDITED, Message, Status
 from ui.client.problems import MODEL_GONE
-from ui.client.speeds import DeepProgress, deep_progress
+from ui.client.speeds import DeepProgress, PromptProgress, deep_progress
 from ui.language import dotted, tr
 from ui.theme.colours import Dressed, colours
 from ui.theme.icons import pixmap
@@ -176,9 +176,18 @@ class AssistantMessage(MessageView):
             self.thoughts.show_time(seconds, is_over=is_over)
 
     def show_live(
-        self, rate: float, ttft: float | None, wait: float, extra: str, progress: DeepProgress | None
+        self,
+        rate: float,
+        ttft: float | None,
+        wait: float,
+        extra: str,
+        progress: DeepProgress | None,
+        read: PromptProgress | None,
     ) -> None:
-        """Show how fast the reply is coming, which stage of a deep one is at work, or what it waits for (``extra``)."""
+        """Show how fast the reply is coming, which stage of a deep one is at work, or what it waits for (``extra``).
+
+        Until it comes, ``read`` says how much of the prompt was read.
+        """
         if progress is not None or "stages" in vars(self):
             self.stages.show_progress(progress)
         if ttft is None and progress is not None and not extra:
@@ -188,7 +197,8 @@ class AssistantMessage(MessageView):
             if extra != self._waits_for:
                 self._waits_for = extra
                 announce(self, extra)
-            words = tr("Reading the prompt…  {wait:.1f} s", wait=wait) if wait >= PATIENCE else "…"
+            so_far = percent(read.share) if read is not None else ""
+            words = dotted(tr("Reading the prompt…  {wait:.1f} s", wait=wait), so_far) if wait >= PATIENCE else "…"
             self.receipt.setText(extra or words)
             return
         parts = [speed(rate) if rate > 0 else "", tr("first token {ttft}", ttft=milliseconds(ttft * 1000))]

@@ -113,7 +113,7 @@ class UserMessage(MessageView):
 
     def _made_editor(self, text: str) -> MessageEditor:
         editor = MessageEditor(text, tr("Edit your message"), tr("Send again"))
-        self.column.insertWidget(0, editor)
+        self.column.insertWidget(self.column.indexOf(self.files) + 1, editor)
         return editor
 
     def _show_text(self) -> None:

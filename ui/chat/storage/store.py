@@ -113,6 +113,7 @@ MEMORY = ":memory:"
 NEW_CHAT, NEW_BESIDE = 0, -1  # no chat has these ids: one that has not begun, alone or beside another
 CHECKED_BYTES = 64 << 20  # a file up to this size is checked whole at each start; it takes well under a second
 SEARCH_LIMIT = 200
+_BEFORE = 20  # characters that a snippet has before what was found
 _MARKS = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
 
 
@@ -540,7 +541,7 @@ class ChatStore:
         has = "".join([" AND instr(m.content, ?)"] * len(inside))
         if query:
             rows = self._db.execute(
-                f"SELECT {_SUMMARY}, snippet(message_fts, 0, '', '', '…', 12) FROM message_fts "
+                f"SELECT {_SUMMARY}, snippet(message_fts, 0, char(1), '', '…', 12) FROM message_fts "
                 "JOIN message m ON m.id = message_fts.rowid JOIN chat c ON c.id = m.chat_id "
                 f"WHERE message_fts MATCH ? AND c.deleted_ms IS NULL{has} ORDER BY rank LIMIT {SEARCH_LIMIT}",
                 (query, *inside),
@@ -555,7 +556,7 @@ class ChatStore:
             return []
         best: dict[int, ChatSummary] = {}
         for *row, snippet in rows:
-            best.setdefault(row[0], replace(_summary(row), snippet=without_marks(snippet)))
+            best.setdefault(row[0], replace(_summary(row), snippet=without_marks(_from_match(snippet))))
         return list(best.values())
 
     def close(self) -> None:
@@ -576,9 +577,18 @@ def without_marks(snippet: str) -> str:
     return " ".join(_MARKS.sub(" ", snippet).split())
 
 
+def _from_match(snippet: str) -> str:
+    """Return a snippet from a little before its first match on, which is marked by char(1): a list shows few words."""
+    before, mark, rest = snippet.partition("\x01")
+    if mark and len(before) > _BEFORE:
+        last = before[-_BEFORE:]
+        before = f"…{last.partition(' ')[2] or last}"
+    return before + rest.replace("\x01", "")
+
+
 def _around(text: str, word: str) -> str:
     """Return a text from a little before a word on, as a snippet of the index is."""
-    at = max(0, text.find(word) - 20)
+    at = max(0, text.find(word) - _BEFORE)
     return f"{'…' if at else ''}{text[at : at + 80]}{'…' if len(text) > at + 80 else ''}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLineEdit,
@@ -47,7 +47,8 @@ class ToolsDialog(Dialog):
         body = QWidget()
         self._list = fill(QVBoxLayout(body), spacing=Space.M, margins=(0, 0, Space.S, 0))
         self.empty = plain_label(tr("None yet: add one below, by its command or its address."), "caption")
-        self._list.addWidget(self.empty)
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._list.addWidget(self.empty, 1)
         self._list.addStretch()
         area = ScrollColumn(body)
         self.name, self.at, self.add = QLineEdit(), QLineEdit(), primary(tr("Add"))
