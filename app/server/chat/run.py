@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.generation import ChoiceUpdate, Updates, collect
+from app.server.calls.generation import ChoiceUpdate, Updates, collect, tokens_of
 from app.server.http.errors import ApiError, RequestFailed, cancelled, renamed
 from app.server.http.sse import EventStream, while_connected
 from app.server.replies.pieces import (
@@ -241,6 +241,18 @@ class EngineRun:
         finally:
             self._bridge.close(channel)
 
+    async def unanswerable_share(self) -> float:
+        """Return what share of the prompt can go where it leaves too little room for an answer, as ``_spare_share``.
+
+        Of a prompt that is far too long the engine says so itself.
+        """
+        request, n_ctx = self.requests[0], self.model.n_ctx
+        n_most = n_ctx - min(n_ctx // _ANSWERS_PART, request.max_tokens if request.max_tokens is not None else n_ctx)
+        prompt = request.prompt
+        if not isinstance(prompt, str) or not n_most < len(prompt.encode()) <= n_ctx * _MOST_BYTES_COUNTED:
+            return 0.0
+        return _half_too_much(len(await tokens_of(self._bridge, prompt)), n_most)
+
     @property
     def receipts(self) -> list[Receipt]:
         """The receipts of the choices that have ended."""
@@ -267,13 +279,16 @@ async def running(
 ) -> AsyncIterator[tuple[_Run, Updates]]:
     """Run a call and give what comes of it, once there is something.
 
-    With ``truncates`` the oldest turns of a chat that does not fit are left out until it does.
+    With ``truncates`` the oldest turns of a chat that does not fit are left out until it does, with room for an answer.
     """
     while True:
         run: _Run | None = None
         async with AsyncExitStack() as stack:
             try:
                 run = await stack.enter_async_context(call.run(streams=streams))
+                share = await run.unanswerable_share() if truncates and isinstance(run, EngineRun) else 0.0
+                if share and call.drop_oldest(share):
+                    continue
                 updates = await stack.enter_async_context(aclosing(run.updates()))
                 first = await anext(updates)
             except ApiError as error:
@@ -285,6 +300,9 @@ async def running(
             return
 
 
+# Where turns are left out, this part of the context stays free for the answer, unless it may only be shorter.
+_ANSWERS_PART = 8
+_MOST_BYTES_COUNTED = 8  # of a prompt, for each token of the context: others are too long anyway
 # What goes at once of a prompt of which nobody says how much is too long, as some remotes.
 _UNTOLD_SHARE = 1 / 8
 
@@ -300,7 +318,11 @@ def _spare_share(run: Run | None, error: ApiError) -> float:
         return _UNTOLD_SHARE
     n_prompt, n_ctx = sizes
     n_chars = len(run.requests[0].prompt) if isinstance(run, EngineRun) else 0
-    return max(1.0 - n_ctx / max(n_prompt, n_chars // MOST_CHARS_OF_A_TOKEN), 0.0) / 2
+    return _half_too_much(max(n_prompt, n_chars // MOST_CHARS_OF_A_TOKEN), n_ctx)
+
+
+def _half_too_much(n_prompt: int, n_most: int) -> float:
+    return max(1.0 - n_most / n_prompt, 0.0) / 2
 
 
 async def _with_first(first: list[ChoiceUpdate], rest: Updates) -> Updates:

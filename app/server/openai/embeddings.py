@@ -67,7 +67,7 @@ def inputs_of(value: Any, field: str) -> tuple[PromptInput, ...]:
         raise ValueError(f"{field} must be a text, token ids, or a list of these, none of them empty")
     if len(several) > MAX_INPUTS:
         raise ValueError(f"{field} must have {MAX_INPUTS:,} entries or fewer, not {len(several):,}")
-    return tuple(_input_of(one, field) for one in several)
+    return tuple(_input_of(one, field if is_one else f"{field}[{index}]") for index, one in enumerate(several))
 
 
 def _text_in(value: dict[str, Any]) -> Any:
@@ -92,7 +92,7 @@ def _input_of(value: Any, field: str) -> PromptInput:
         return value
     if is_token_ids(value):
         return tuple(value)
-    raise ValueError(f"{field} must be a text, token ids, or a list of these, none of them empty")
+    raise ValueError(f"{field} must be a text or token ids, and not be empty")
 
 
 class Vectors(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.server.replies.families import corrected
@@ -69,8 +70,13 @@ def contrasts() -> list[dict[str, Any]]:
 
 
 def found_format(source: str, prompts: Sequence[str | None]) -> ReplyFormat:
-    """Return the form of reply of the template with this ``source``, of whose ``contrasts`` these are the prompts."""
-    return corrected(_shown_format(prompts), source)
+    """Return the form of reply of the template with this ``source``, of whose ``contrasts`` these are the prompts.
+
+    A template that does not show the tools has no calls: the server refuses them.
+    """
+    form = corrected(_shown_format(prompts), source)
+    asked = prompts[0]
+    return form if asked is None or _NAMES[0] in asked else replace(form, calls=None)
 
 
 def _shown_format(prompts: Sequence[str | None]) -> ReplyFormat:

@@ -134,7 +134,10 @@ class TemplateRenderer:
                 raise _too_long(self._max_chars // MOST_CHARS_OF_A_TOKEN, model.n_ctx)
             raise TemplateFailed(answer["error"])
         if variables.get("tools") and not answer["has_tools"]:
-            message = Sentence("This model does not support tools: its template has no place for them.")
+            message = Sentence(
+                "This model does not support tools: its template has no place for them. Choose a model that does, or "
+                "send none."
+            )
             raise BadRequest(message, param="tools")
         prompt: str = answer["text"].encode("utf-8", "replace").decode()
         if turn in (Turn.CONTINUED, Turn.THINKING):

@@ -118,6 +118,12 @@ def test_what_cannot_be_done_is_a_400_that_names_the_field(encoder, route, body,
     assert len(vectors(encoder, "after it")) == 1
 
 
+def test_an_empty_text_among_many_is_named(encoder):
+    answer = encoder.http.post("/v1/embeddings", json={"input": ["a", ""]})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith("input[1] ")
+
+
 def test_vectors_come_while_a_chat_runs_and_change_nothing_of_it(server):
     alone = server.chat(max_tokens=60).choices[0].message.content
     stream = server.chat(max_tokens=60, stream=True)

@@ -75,7 +75,8 @@ needs_templates = pytest.mark.skipif(
 )
 
 
-# What a template has no place for: its model never learnt of it. The server refuses tools where they have none.
+# What a template has no place for: its model never learnt of it. The server refuses tools where they have none, and
+# says beforehand that there are no calls.
 MISSING: dict[str, tuple[str, ...]] = {
     "Apriel-1.6-15b-Thinker-fixed": ("reasoning",),  # that of earlier turns
     "HuggingFaceTB-SmolLM3-3B": ("tools", "call"),
@@ -182,12 +183,6 @@ WRITTEN = {
         spoken(f"<|tool_call|>[{LISTED}]"),
     ],
 }
-# Templates without a place for calls. Their models may have been tuned to call all the same, mostly in Hermes' form.
-WITHOUT_CALLS = (
-    "HuggingFaceTB-SmolLM3-3B", "deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "google-gemma-2-2b-it",
-    "llama-cpp-rwkv-world", "microsoft-Phi-3.5-mini-instruct",
-)  # fmt: skip
-HERMES = "\n".join(f"<tool_call>\n{named}\n</tool_call>" for named in NAMED)
 
 
 @cache
@@ -196,13 +191,13 @@ def replies(name: str) -> list[Said]:
     model, found = real(name), list(WRITTEN.get(name, ()))
     if name not in WRITTEN:
         for said in TURNS:
+            if "tool_calls" in said and not model.form.has_calls:
+                continue
             try:
                 reply, thinks = written_reply(model, said)
             except TemplateError:  # more than one call
                 reply, thinks = written_reply(model, said | {"tool_calls": CALLS[:1]})
             found.append(spoken(reply, thinks=thinks))
-    if name in WITHOUT_CALLS:
-        found.append(spoken(f"{CONTENT}\n{HERMES}"))
     thinking = model.form.thinking
     if thinking is not None and not any(said.reasoning for said in found):
         found.append(spoken(f"{THOUGHT}\n{thinking.close}\n\n{CONTENT}", thinks=True))
@@ -254,7 +249,7 @@ def test_a_conversation_with_tools_is_rendered(name):
         parts["reasoning"] = THOUGHT
     missing = {part for part, text in parts.items() if text.strip('"') not in prompt}
     assert missing == set(MISSING.get(name, ()))
-    assert model.template.has_tools == ("tools" not in missing)
+    assert model.template.has_tools == model.form.has_calls == ("tools" not in missing)
 
 
 @needs_templates
@@ -263,7 +258,7 @@ def test_replies_in_a_models_own_form_are_taken_apart_wherever_they_are_cut(name
     rng = random.Random(name)
     form = real(name).form
     said_at_all = replies(name)
-    assert any(said.calls for said in said_at_all)
+    assert any(said.calls for said in said_at_all) == form.has_calls
     assert form.thinking is None or any(said.reasoning for said in said_at_all)
     for said in said_at_all:
         expected = said.reasoning, said.content
@@ -305,7 +300,7 @@ class Bytes:
 
 
 @needs_templates
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in (*WRITTEN, *WITHOUT_CALLS)])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in WRITTEN and real(name).form.has_calls])
 def test_calls_in_a_models_own_form_follow_the_grammar_of_calls(name):
     form = real(name).form
     reply, thinks = written_reply(real(name), {"reasoning_content": THOUGHT, "tool_calls": CALLS[1:]})
