@@ -4,10 +4,8 @@ The model is Ember, deep Ember where rates are compared. The engine is the same 
 by this program over its pipe. Nothing is drafted. Parts:
 
 - ttft: the same prompt to the engine and over HTTP, in turns, one client; the difference of the times to first text.
-- rate: tokens per second of some streams over HTTP beside the engine's own; another engine is the control. Replies
-  have 96 tokens. Requests over HTTP arrive one after the other, so with 32 tokens mostly the start would be compared.
-  The client is on the same cores, and what it takes counts as the endpoint's. So the processor time of the server and
-  of the client is told apart, for each token with its share of the request; other programs disturb that least.
+- rate: tokens per second of some long streams with the server working and at rest, in turns (``api_rate.py``); the
+  control compares rests with rests. The processor time of the server is told for each token.
 - streams: the texts of simultaneous streams compared with those of the same requests without streaming, in each
   protocol.
 - requests: memory and slots after a tenth of many small requests and after all of them; some are cancelled.
@@ -24,7 +22,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import psutil
@@ -32,7 +29,7 @@ import psutil
 from app.client.server_process import ServerProcess
 from benchmarks.api_agent import CONVERSATIONS, CompletionConversation, converse, drops_thoughts, reread, shares
 from benchmarks.api_client import PROTOCOLS, ApiClient, Protocol, Stream, as_turn
-from benchmarks.http_load import run_load
+from benchmarks.api_rate import Ratio, Turn, TurnServer, rate, rounds_of, turn_server
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from benchmarks.target import add_options, target_file
 from core.machine.host import core_count
@@ -135,71 +132,29 @@ def measure_ttft(engine: EngineSide, client: ApiClient, protocol: Protocol, roun
     }
 
 
-def measure_rates(model: Path, n_threads: int, options: argparse.Namespace) -> list[ReportRow]:
-    """Return tokens per second over HTTP beside the engine's, and those of another engine, for some numbers of streams.
-
-    Where a process's memory lies makes it some per cent faster or slower for life, so each round has its own.
-    """
-    n_most: int = options.slots
-    ratios: dict[int, list[tuple[float, float, float]]] = {
-        n_streams: [] for n_streams in sorted({1, max(1, n_most // 4), n_most})
+def measure_rate(server: TurnServer, n_streams: int, n_waves: int) -> ReportRow:
+    """Return tokens per second with the server working and at rest, and the ratio of the two with its interval."""
+    rounds: list[Sequence[Turn]] = []
+    for _ in range(n_waves):
+        rounds += rounds_of(server.stream([as_turn(_prompt()) for _ in range(n_streams)]))
+    worked, rested = ([[turn for turn in one if turn.works is works] for one in rounds] for works in (True, False))
+    found = Ratio.of([rate(one) / rate(other) for one, other in zip(worked, rested, strict=True)])
+    # The last rest of a round and the first of the next are beside each other, except between two sets of streams.
+    control = Ratio.of([rate(after[:1]) / rate(before[-1:]) for before, after in itertools.pairwise(rested)])
+    turns = [turn for one in worked for turn in one]
+    return {
+        "streams": n_streams,
+        "rounds": len(rounds),
+        "engine_tokens_per_s": round(median([rate(one) for one in rested]), 1),
+        "http_tokens_per_s": round(median([rate(one) for one in worked]), 1),
+        "http_vs_engine": round(found.median, 4),
+        "http_vs_engine_low": round(found.low, 4),
+        "http_vs_engine_high": round(found.high, 4),
+        "engine_vs_engine": round(control.median, 4),
+        "server_us_per_token": round(
+            sum(turn.server_seconds for turn in turns) / sum(turn.n_tokens for turn in turns) * 1e6, 1
+        ),
     }
-    costs: dict[int, list[tuple[float, float]]] = {n_streams: [] for n_streams in ratios}
-    for round_ in range(options.rounds):
-        with (
-            _engine(model, n_most, n_threads) as engine,
-            serving(model, n_most, n_threads) as server,
-            _engine(model, n_most, n_threads) as other,
-        ):
-            sides = [partial(_engine_rate, engine), partial(_http_rate, server), partial(_engine_rate, other)]
-            for side in sides:
-                side(n_most, 4)  # the first requests of a process take longer
-            for n_streams, found in ratios.items():
-                rates = [0.0] * len(sides)
-                for place in range(len(sides)):
-                    index = (round_ + place) % len(sides)
-                    before = _processor_time(server)
-                    rates[index] = sides[index](n_streams, options.tokens)
-                    if index == 1:
-                        after = _processor_time(server)
-                        costs[n_streams].append((after[0] - before[0], after[1] - before[1]))
-                found.append((rates[0], rates[1], rates[2]))
-        say(f"rate: round {round_ + 1} of {options.rounds}")
-    return [
-        {
-            "streams": n_streams,
-            "engine_tokens_per_s": round(median([engine for engine, _, _ in found]), 1),
-            "http_tokens_per_s": round(median([http for _, http, _ in found]), 1),
-            "http_vs_engine": round(median([http / ((engine + other) / 2) for engine, http, other in found]), 4),
-            "engine_vs_engine": round(median([other / engine for engine, _, other in found]), 4),
-            **{
-                f"{name}_us_per_token": round(sum(seconds) / len(seconds) / (n_streams * options.tokens) * 1e6, 1)
-                for name, seconds in zip(("server", "client"), zip(*costs[n_streams], strict=True), strict=True)
-            },
-        }
-        for n_streams, found in ratios.items()
-    ]
-
-
-def _processor_time(server: ServerProcess) -> tuple[float, float]:
-    """Return the seconds of a core that a server without its engine has taken, and this process."""
-    times = psutil.Process(server.pid).cpu_times()
-    return times.user + times.system, time.process_time()
-
-
-def _http_rate(server: ServerProcess, n_streams: int, n_tokens: int) -> float:
-    bodies: list[dict[str, object]] = [
-        {"prompt": as_turn(_prompt()), "max_tokens": n_tokens, "temperature": 0, "ignore_eos": True}
-        for _ in range(n_streams)
-    ]
-    load = run_load(server.wait_listening(), bodies, server.api_key)
-    assert load.n_tokens == n_streams * n_tokens, "a reply came back short"
-    return load.rate
-
-
-def _engine_rate(engine: EngineSide, n_streams: int, n_tokens: int) -> float:
-    seconds = engine.run([as_turn(_prompt()) for _ in range(n_streams)], n_tokens)[1]
-    return n_streams * n_tokens / seconds
 
 
 def measure_streams(server: ServerProcess, protocol: Protocol, n_streams: int, n_tokens: int) -> ReportRow:
@@ -340,12 +295,12 @@ def _ttft(options: argparse.Namespace, _deep: Path, n_threads: int) -> _Found:
 
 
 def _rate(options: argparse.Namespace, model: Path, n_threads: int) -> _Found:
-    rows = measure_rates(model, n_threads, options)
-    lowest = min(rows, key=lambda row: row["http_vs_engine"])
-    return rows, {
-        "http_vs_engine_min": lowest["http_vs_engine"],
-        "engine_vs_engine_min": min(row["engine_vs_engine"] for row in rows),
-    }
+    rows = []
+    with turn_server(model, options.slots, n_threads) as server:
+        for n_streams in sorted({1, max(1, options.slots // 4), options.slots}):
+            rows.append(measure_rate(server, n_streams, options.rounds))
+            say(f"rate of {n_streams}: {rows[-1]['http_vs_engine']}")
+    return rows, {f"{name}_min": min(row[name] for row in rows) for name in ("http_vs_engine", "http_vs_engine_low")}
 
 
 def _streams(options: argparse.Namespace, deep: Path, n_threads: int) -> _Found:
@@ -388,10 +343,10 @@ def _engine(model: Path, n_slots: int, n_threads: int) -> Iterator[EngineSide]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="only these")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each side; ten times as many for ttft")
     parser.add_argument(
-        "--tokens", type=int, default=96, help="tokens of a reply, where rates and streams are compared"
+        "--rounds", type=int, default=5, help="a tenth of the turns of ttft, and sets of streams for rate"
     )
+    parser.add_argument("--tokens", type=int, default=96, help="tokens of a reply, where streams are compared")
     parser.add_argument("--slots", type=int, default=64, choices=range(1, 65), metavar="N", help="most streams at once")
     add_options(parser)
     parser.add_argument("--requests", type=int, default=10_000, help="small requests, at least 20")
