@@ -46,6 +46,7 @@ _AGENT_CTX = 8_192
 _TTFT_TOKENS = 2
 _THOUGHT_TOKENS = "16"  # the most tokens of the agent's reasoning, which the bundled model never ends by itself
 _LONGEST_LOAD = 120.0  # seconds
+_MOST_EMPTY_WAVES = 20  # sets of streams, of a model so fast that hardly a round fits in
 _FRESH = itertools.count()
 
 
@@ -135,7 +136,11 @@ def measure_ttft(engine: EngineSide, client: ApiClient, protocol: Protocol, roun
 def measure_rate(server: TurnServer, n_streams: int, n_waves: int) -> ReportRow:
     """Return tokens per second with the server working and at rest, and the ratio of the two with its interval."""
     rounds: list[Sequence[Turn]] = []
-    for _ in range(n_waves):
+    for wave in itertools.count():
+        if wave >= n_waves and len(rounds) > 1:
+            break
+        if wave > n_waves + _MOST_EMPTY_WAVES:
+            raise SystemExit("The replies end before the turns do: take a slower model, with more --layers.")
         rounds += rounds_of(server.stream([as_turn(_prompt()) for _ in range(n_streams)]))
     worked, rested = ([[turn for turn in one if turn.works is works] for one in rounds] for works in (True, False))
     found = Ratio.of([rate(one) / rate(other) for one, other in zip(worked, rested, strict=True)])

@@ -39,7 +39,7 @@ N_CTX = 512
 REPLY_TOKENS = N_CTX - 64
 _ORDER = (False, True, True, False)  # whether the server works
 # Tokens of each stream in a turn; and messages, of which the first only sets the clock.
-_TURN_TOKENS, _TURN_MESSAGES = 7, 3
+_TURN_TOKENS, _TURN_MESSAGES = 7, 2
 _LONGEST_LOAD = 120.0  # seconds
 # More than a reply has, so that a reader is woken by its end alone.
 _WHOLE_REPLY = 1 << 20
