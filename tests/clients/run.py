@@ -362,6 +362,7 @@ CLIENTS = (
         ("llama_benchy_client.py",),
         version="0.4.0",
     ),
+    Client("Hermes Agent", "hermes-agent", "one shot (`hermes -z`)", ("hermes_client.py",)),
     Client("gptme", "gptme", "a question with its tools, in two of its forms", ("gptme_client.py",)),
     Client(
         "promptfoo",
