@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import shutil
 import sys
@@ -80,9 +81,9 @@ class VenvFolder:
         """Let the venv's Python import the project from any working directory.
 
         Python reads the file in the encoding of the locale, and does not start where a path is not of that: so it is
-        an import line, in ASCII.
+        an import line, in ASCII. The path is in bytes: the next start may have another locale.
         """
-        line = f"import sys; sys.path.append({str(self.root)!a})\n"
+        line = f"import os, sys; sys.path.append(os.fsdecode({os.fsencode(self.root)!r}))\n"
         (self.site_packages / _PATH_FILE).write_text(line, encoding="ascii")
 
     def drop_incomplete(self) -> tuple[str, ...]:

@@ -146,6 +146,18 @@ def test_ctrl_c_while_qt_is_imported_does_not_look_as_if_it_were_missing(
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.parametrize("module", ["QtNetwork", "QtSvg"])
+def test_a_part_of_qt_that_cannot_be_loaded_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], module: str
+) -> None:
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    monkeypatch.setitem(sys.modules, f"PySide6.{module}", None)
+    assert desktop.run_desktop() == ExitCode.NO_DISPLAY
+    said = capsys.readouterr().err
+    assert f"Qt cannot be loaded: import of PySide6.{module}" in said
+    assert "./slipstream chat" in said
+
+
 def _server(*, after: int = 0) -> RunningServer:
     """Return the app's server once there is one, and not ``after``'s process."""
     until(lambda: [server.pid for server in running_servers()] not in ([], [after]))

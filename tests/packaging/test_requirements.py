@@ -67,7 +67,7 @@ def test_llama_cpp_is_apart_and_pinned():
         pinned_version("a==1\n", "pip")
 
 
-@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_everything_asked_for_is_pinned_to_a_version_that_fits(python):
     pins = pins_for(python)
     for requirement in asked_for(python):

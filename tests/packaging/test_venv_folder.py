@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -79,9 +80,11 @@ def test_python_starts_from_a_folder_of_any_name_in_any_locale(tmp_path, locale)
     (venv.path / "lib" / "python3.12" / "site-packages").mkdir(parents=True)
     venv.link_project()
     (venv.root / "of_ours.py").touch()
-    reads = f"import site; site.addsitedir({str(venv.site_packages)!a}); import of_ours"
-    done = subprocess.run([sys.executable, "-c", reads], env={"LC_ALL": locale}, capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+    reads = f"import os, site; site.addsitedir(os.fsdecode({os.fsencode(venv.site_packages)!r})); import of_ours"
+    for more in ({}, {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
+        variables = {"LC_ALL": locale, **more}
+        done = subprocess.run([sys.executable, "-c", reads], env=variables, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_packages_that_were_cut_off_are_installed_again(venv):
@@ -111,7 +114,7 @@ def test_a_venv_without_pip_or_of_an_old_python_is_not_kept(venv):
 
 def test_wiping_keeps_the_lock_that_is_held(venv):
     venv.link_project()
-    assert repr(str(venv.root)) in (venv.site_packages / "slipstream.pth").read_text()
+    assert repr(os.fsencode(venv.root)) in (venv.site_packages / "slipstream.pth").read_text()
     (venv.path / LOCK).touch()
     venv.wipe()
     assert [entry.name for entry in venv.path.iterdir()] == [LOCK]

@@ -65,7 +65,7 @@ _IMPORTED = (
     "httpx",
     "httpx2",
     "huggingface_hub.hf_api",
-    "importlib_metadata._adapters",
+    *(("importlib_metadata._adapters",) if sys.version_info < (3, 12) else ()),
     "jaraco.classes.properties",
     "jaraco.context",
     "jaraco.functools",

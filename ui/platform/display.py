@@ -51,7 +51,9 @@ def _why_no_display(wanted: str) -> str | None:
 
 def _why_no_qt() -> str | None:
     try:
-        import PySide6.QtWidgets  # noqa: F401 - only to see whether it loads
+        import PySide6.QtNetwork
+        import PySide6.QtSvg
+        import PySide6.QtWidgets  # noqa: F401 - only to see whether all that the window is made of loads
     except ImportError as error:
         return f"Qt cannot be loaded: {error}. Run {PROGRAM} setup to install what is missing."
     return None
