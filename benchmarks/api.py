@@ -31,7 +31,7 @@ from benchmarks.api_agent import CONVERSATIONS, CompletionConversation, converse
 from benchmarks.api_client import PROTOCOLS, ApiClient, Protocol, Stream, as_turn
 from benchmarks.api_rate import Ratio, Turn, TurnServer, rate, rounds_of, turn_server
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from benchmarks.target import add_options, target_file
+from benchmarks.target import add_options, settings_of, target_file
 from core.machine.host import core_count
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
@@ -275,8 +275,9 @@ def measure_agent(server: ServerProcess, template: str, n_turns: int) -> list[Re
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the parts that are wanted."""
     n_threads = options.threads or core_count()
-    names = ("rounds", "tokens", "slots", "layers", "shape", "requests", "turns")
-    report = BenchReport("api", settings={name: getattr(options, name) for name in names} | {"threads": n_threads})
+    names = ("rounds", "tokens", "slots", "requests", "turns")
+    settings = {**settings_of(options), **{name: getattr(options, name) for name in names}}
+    report = BenchReport("api", settings={**settings, "threads": n_threads})
     target = target_file(options)
     for part in options.parts:
         say(part)

@@ -209,6 +209,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--shape", choices=tuple(SHAPES), help="a target of this size instead, for a GPU")
     parser.add_argument("--threads", type=int, help="threads of both models; all physical cores if left out")
     plots.add_option(parser)
+    parser.set_defaults(target=None, draft=None)
     return parser
 
 

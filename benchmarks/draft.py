@@ -36,7 +36,7 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 from benchmarks import plots, prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, CONTROL, LOOKUP, PLAIN, Contender, DecodingStage, Way, fixed
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from benchmarks.target import add_options, draft_file, target_file, target_name
+from benchmarks.target import add_options, draft_file, settings_of, source_file, target_file, target_name
 from core.machine.host import core_count
 from core.values.engine_options import DEFAULT_SLOTS, MAX_DRAFT_DEPTH
 from tools.model_factory import gguf_factory
@@ -66,11 +66,11 @@ class DraftSample:
     round: int = 0
 
 
-def draft_path(name: str, realistic: Path = EMBER_DRAFT) -> Path | None:
+def draft_path(name: str, realistic: Path = EMBER_DRAFT, perfect: Path = EMBER) -> Path | None:
     """Return the file of a draft, which is made on first use; None for lookups alone."""
     if name == "random":
-        return gguf_factory.cached(Recipe(source=EMBER_DRAFT, is_shuffled=True))
-    return {"perfect": EMBER, "realistic": realistic}.get(name)
+        return gguf_factory.cached(Recipe(source=realistic, is_shuffled=True))
+    return {"perfect": perfect, "realistic": realistic}.get(name)
 
 
 def ways_with(draft: str, depths: Sequence[int]) -> tuple[Way, ...]:
@@ -256,16 +256,16 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     n_threads = options.threads or core_count()
-    names = ("layers", "shape", "prompts", "more_prompts", "servers", "tokens", "depths", "drafts")
-    settings = {name: getattr(options, name) for name in names}
+    names = ("prompts", "more_prompts", "servers", "tokens", "depths", "drafts")
+    settings = {**settings_of(options), **{name: getattr(options, name) for name in names}}
     report = BenchReport("draft", settings={**settings, "threads": n_threads, "slots": DEFAULT_SLOTS, "clients": 1})
-    target, realistic = target_file(options), draft_file(options)
+    target, drafts = target_file(options), (draft_file(options), source_file(options))
     samples: list[DraftSample] = []
     together: list[DraftSample] = []
     for draft in options.drafts:
         say(f"{draft}: loading")
         stage = DecodingStage(
-            target, draft_path(draft, realistic), n_slots=DEFAULT_SLOTS, n_ctx=_N_CTX, n_threads=n_threads
+            target, draft_path(draft, *drafts), n_slots=DEFAULT_SLOTS, n_ctx=_N_CTX, n_threads=n_threads
         )
         of_ways, of_parts = measure_draft(draft, stage, options)
         samples += of_ways

@@ -21,7 +21,7 @@ from app.settings.worker_tokens import tokens_for
 from benchmarks.bare_loop import BareLoop
 from benchmarks.http_load import run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from benchmarks.target import add_options, target_file
+from benchmarks.target import add_options, settings_of, target_file
 from core.engine.engine import Engine
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
@@ -183,8 +183,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
         settings={
             "rounds": options.rounds,
             "steps": options.steps,
-            "layers": options.layers,
-            "shape": options.shape,
+            **settings_of(options),
             "threads": n_threads,
             "devices": list(devices),
         },

@@ -33,7 +33,7 @@ from benchmarks import plots, prompts
 from benchmarks.http_load import LoadRun, run_load
 from benchmarks.peer_server import PeerBinary, PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from benchmarks.target import add_options, draft_file, target_file, target_name
+from benchmarks.target import add_options, draft_file, settings_of, target_file, target_name
 from core.machine.host import core_count
 from core.process.child_process import WAITING
 
@@ -236,8 +236,9 @@ def draw(report: BenchReport, options: argparse.Namespace) -> None:
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     n_threads = options.threads or core_count()
-    names = ("layers", "shape", "rounds", "tokens", "clients", "long_clients", "rows", "peer_openmp")
-    report = BenchReport("peers", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
+    names = ("rounds", "tokens", "clients", "long_clients", "rows", "peer_openmp")
+    settings = {**settings_of(options), **{name: getattr(options, name) for name in names}}
+    report = BenchReport("peers", settings={**settings, "threads": n_threads})
     model = target_file(options)
     parts = [part for part in PARTS if part in options.rows]
     turns: list[PeerTurn] = []

@@ -47,6 +47,8 @@ _STEPS = CURVES | {
     DEEP: Calibration({1: 0.0068, 2: 0.0085, 3: 0.0097, 4: 0.0115, 5: 0.0145, 8: 0.0182, 12: 0.027, 16: 0.036})
 }
 _EMBER_STEPS = Calibration({1: 0.00078, 2: 0.0009, 3: 0.001, 4: 0.0014, 8: 0.002, 16: 0.0034, 32: 0.0058})
+# A draft model reads so many tokens together with the ones that it drafts.
+_FAR_BEHIND = 16
 # The evidence of a perfect draft's token where the recorded draft had another one: a chance of a half.
 _IN_DOUBT = 6
 
@@ -127,6 +129,14 @@ class RecordedDraftModel(SimulatedDraftModel):
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the seconds of reading on."""
         return super().catch_up_seconds(n_behind) if self._cost is None else self._cost.time(n_behind)
+
+    def catch_up(self, sequence: Running, seconds: float) -> bool:
+        """Read a text that is far behind, which is paid for over the whole reply, as that of a real draft model is."""
+        n_unread = self.n_unread(sequence)
+        if n_unread > _FAR_BEHIND:
+            self.clock.now += self.catch_up_seconds(n_unread - 1)
+            self._read(sequence, len(sequence.tokens) - 1)
+        return True
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the next token of each chain."""

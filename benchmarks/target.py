@@ -1,30 +1,57 @@
-"""The model that a bench runs: deep Ember, or on a GPU, where that is tiny, Ember in the shape of a large model."""
+"""The model that a bench runs: deep Ember, Ember in the shape of a large model for a GPU, or any file."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, cached
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 from tools.model_factory.wide_factory import SHAPES, wide_draft, wide_ember
+
+_LAYERS = 60
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--layers`` and ``--shape``."""
-    parser.add_argument("--layers", type=int, default=60, help="layers of deep Ember, the target")
+    """Add ``--layers``, ``--shape``, ``--target`` and ``--draft``."""
+    parser.add_argument(
+        "--layers", type=int, help=f"layers of the target, silent ones after its own (Ember: {_LAYERS})"
+    )
     parser.add_argument("--shape", choices=tuple(SHAPES), help="a target of this size instead")
+    parser.add_argument("--target", type=Path, metavar="FILE", help="the target's file, for a model other than Ember")
+    parser.add_argument("--draft", type=Path, metavar="FILE", help="that of a draft model for it")
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings that say which target it was."""
+    files = {name: path.name for name in ("target", "draft") if (path := getattr(options, name)) is not None}
+    return {"layers": options.layers if options.target else options.layers or _LAYERS, "shape": options.shape, **files}
 
 
 def target_file(options: argparse.Namespace) -> Path:
     """Return the file of the target, which is made on first use."""
-    return wide_ember(options.shape) if options.shape else cached(Recipe(n_layers=options.layers))
+    if options.shape:
+        return wide_ember(options.shape)
+    if options.target and not options.layers:
+        return Path(options.target)
+    return cached(Recipe(n_layers=options.layers or _LAYERS, source=source_file(options)))
+
+
+def source_file(options: argparse.Namespace) -> Path:
+    """Return the file of the model that the target was made from: as a draft it is always right."""
+    return options.target or EMBER
 
 
 def draft_file(options: argparse.Namespace) -> Path:
     """Return the file of a draft model for the target, which is made on first use."""
+    if options.draft or options.target:
+        return Path(options.draft or options.target)
     return wide_draft() if options.shape else EMBER_DRAFT
 
 
 def target_name(options: argparse.Namespace) -> str:
     """Return what a plot calls the target."""
-    return f"Ember as large as {options.shape.upper()}" if options.shape else f"deep Ember, {options.layers} layers"
+    if options.shape:
+        return f"Ember as large as {options.shape.upper()}"
+    name = options.target.stem if options.target else "deep Ember"
+    return f"{name}, {options.layers or _LAYERS} layers" if options.layers or not options.target else name

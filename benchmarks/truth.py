@@ -33,7 +33,7 @@ from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.load import busy
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
-from benchmarks.target import add_options, draft_file, target_file
+from benchmarks.target import add_options, draft_file, settings_of, target_file
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine.host import core_count
@@ -306,8 +306,8 @@ def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     silence_log()
     n_threads = options.threads or core_count()
-    names = ("layers", "shape", "replies", "tokens", "clients", "drafts", "conditions")
-    settings = {name: getattr(options, name) for name in names}
+    names = ("replies", "tokens", "clients", "drafts", "conditions")
+    settings = {**settings_of(options), **{name: getattr(options, name) for name in names}}
     report = BenchReport("truth", settings={**settings, "threads": n_threads, "busy_programs": _BUSY_EACH * n_threads})
     probe = probe_machine() if 1 in options.clients else None
     for condition in options.conditions:

@@ -382,7 +382,7 @@ class Speculator:
         # The seconds beyond a plain step went to rows of drafts, replayed rows, taking drafts back, and committing.
         beyond = min(times.decode, HICCUP * plain_step) - plain_step + way_back + committing
         # Deciding took time too. If nothing was drafted, it is charged to the proposers that were asked in vain.
-        deciding = max(self._seconds - sum([seconds for _, seconds in growth.times]), 0.0)
+        deciding = max(self._seconds - growth.spent, 0.0)
         in_vain = deciding / len(growth.times) if growth.spent and growth.times and not n_rows else 0.0
         for state, n_new, n_drafted in outcomes:
             state.settle_backoff(plain_step)

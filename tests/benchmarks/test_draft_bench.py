@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,8 @@ from benchmarks.draft import (
     turns,
     ways_with,
 )
+from benchmarks.target import add_options, draft_file, settings_of, source_file, target_file, target_name
+from models.facts.model_facts import read_model
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 PNG = b"\x89PNG\r\n"
@@ -134,6 +137,20 @@ def test_shuffled_weights_are_as_large_as_the_draft_and_always_wrong() -> None:
     stage.close()
     assert receipt.n_drafted >= 100
     assert receipt.n_accepted < 0.05 * receipt.n_drafted
+
+
+def test_any_model_can_be_the_target_and_be_made_deeper() -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    options = parser.parse_args(["--target", str(EMBER_DRAFT), "--draft", str(EMBER)])
+    assert (target_file(options), draft_file(options), source_file(options)) == (EMBER_DRAFT, EMBER, EMBER_DRAFT)
+    assert target_name(options) == "ember-draft-q8_0"
+    assert settings_of(options) == {"layers": None, "shape": None, "target": EMBER_DRAFT.name, "draft": EMBER.name}
+    options = parser.parse_args(["--target", str(EMBER_DRAFT), "--layers", "8"])
+    assert read_model(target_file(options)).n_layers == 8
+    assert draft_file(options) == EMBER_DRAFT, "as a draft it is always right"
+    options = parser.parse_args([])
+    assert (draft_file(options), settings_of(options)["layers"]) == (EMBER_DRAFT, 60)
 
 
 def test_contenders_that_share_a_model_say_the_same_and_do_not_see_each_others_cache() -> None:

@@ -106,6 +106,10 @@ def _quoted() -> Iterator[tuple[str, str]]:
     yield MEASURED, _joined(realistic[kind] for kind in kinds)
     yield MEASURED, f"{draft['perfect_speedup']:.2f}; {draft['lookup_speedup_copy']:.2f};"
 
+    of_a_real_model = {row["kind"]: row["vs_plain"] for row in _rows("draft_smollm2", way="lookup")}
+    control = [row["vs_plain"] for row in _rows("draft_smollm2", way="control")]
+    yield MEASURED, f"{min(control):.2f} to {max(control):.2f}) | {_joined(of_a_real_model[kind] for kind in kinds)} |"
+
     yield MEASURED, _joined(_result("concurrency")["summary"][f"drafted_vs_plain_min_{n}"] for n in (1, 2, 4, 8, 16))
     together = [row for row in _result("draft")["rows"] if "vs_best_part" in row]
     least = (min(row["vs_best_part"] for row in together if row["draft"] == one) for one in DRAFTS)

@@ -46,7 +46,7 @@ class Recipe:
     @property
     def name(self) -> str:
         """A file name that contains all fields."""
-        parts = [self.source.stem.rpartition("-")[0]]
+        parts = [self.source.stem]
         parts += [f"{self.n_layers}-layers"] if self.n_layers else []
         parts += [f"{self.n_experts_used}-of-{self.n_experts}-experts"] if self.n_experts else []
         parts += [f"{self.n_vocab}-tokens"] if self.n_vocab else []

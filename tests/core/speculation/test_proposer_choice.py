@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.simulation import (
     CURVES,
+    N_PROMPT,
     ROUND,
     Drafted,
     SimulatedDraftModel,
@@ -127,6 +128,26 @@ def test_of_what_is_looked_up_and_what_is_drafted_the_better_is_taken_when_both_
     drafted = speedup(Reader("draft", knows, knows_itself=True))
     both = speedup(Reader("draft", knows, knows_itself=True), ngram=NgramProposer())
     assert both > 1.2 * max(looked_up, drafted)
+
+
+def test_what_a_draft_model_reads_for_a_whole_reply_is_not_charged_to_its_first_draft() -> None:
+    """It reads a long prompt, is wrong once, and right from then on: after one wrong token it is not given up."""
+    reading = 8 * SLOW.seconds[1]
+
+    class Reader(SimulatedDraftModel):
+        has_read = False
+
+        def catch_up(self, sequence: Sequence, seconds: float) -> bool:
+            self.clock.now += 0.0 if self.has_read else reading
+            self.has_read = True
+            return True
+
+    reader = Reader("draft", lambda _, position: position > N_PROMPT)
+    stage = SimulatedEngine(SLOW, reader)
+    stage.run(1)
+    assert reader.has_read
+    assert stage.speculator.budget.balance("draft") > -reading / 2
+    assert workers(stage, 20, reader)["draft"] >= 18
 
 
 def test_depth_is_given_to_the_request_where_it_pays() -> None:
