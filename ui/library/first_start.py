@@ -186,7 +186,7 @@ class FirstStart(QFrame):
 
     def _on_not_measured(self, trouble: Trouble) -> None:
         self._n_refused += 1
-        if self._n_refused == REFUSALS and not self._is_measured:
+        if self._n_refused >= REFUSALS and not self._is_measured:
             self.speed.setText(trouble.sentence)
             for offer in self.offers:
                 offer.setVisible(offer.row is not None)  # no room is kept for what may never come

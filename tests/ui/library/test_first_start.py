@@ -174,6 +174,10 @@ def test_where_no_model_fits_no_room_is_kept(qtbot) -> None:
         link.refuse(Trouble("Another server is at work."))
     assert card.speed.text() == "Another server is at work."
     assert all(offer.isHidden() for offer in card.offers)
+    card.begin()  # it was closed, and is shown again
+    link.refuse(Trouble("Another server is at work."))
+    assert card.speed.text() == "Another server is at work."
+    assert all(offer.isHidden() for offer in card.offers)
     link.measure()
     assert all(offer.isHidden() for offer in card.offers)
     assert card.note.text().startswith("None of the usual models")
