@@ -8421,7 +8421,7 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     <message>
       <location filename="../../app/server/templates/chat_template.py" />
       <source>This model does not support tools: its template has no place for them. Choose a model that does, or send none.</source>
-      <translation>Dieses Modell unterstützt keine Werkzeuge: Seine Vorlage hat keinen Platz dafür. Wählen Sie ein Modell, das es tut, oder senden Sie keine.</translation>
+      <translation>Dieses Modell unterstützt keine Werkzeuge: Seine Vorlage hat keinen Platz dafür. Wähle ein Modell, das es tut, oder sende keine.</translation>
     </message>
     <message>
       <location filename="../../app/server/templates/chat_template.py" />
