@@ -120,7 +120,11 @@ def test_copying_and_notes_are_said(qtbot, window: MainWindow, server: FakeServe
 def test_names_have_what_is_seen(qtbot, window: MainWindow, server: FakeServer) -> None:
     """A name of one's own takes the place of the words on a button: it has to have them."""
     window.watch.start()
+    server.thoughts = ["Hm."]
     ask(qtbot, window, "Hello")
+    view = reply_view(window)
+    parts = [part for part in view.children() if part in (view.thoughts, view.view, view.receipt)]
+    assert parts == [view.thoughts, view.view, view.receipt], "they are read in the order they are seen in"
     qtbot.waitUntil(window.page.fit.bar.isVisible)
     page = window.page
     assert name_of(page.picker.button) == "Model: ember-q8_0"

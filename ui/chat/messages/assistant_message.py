@@ -114,7 +114,9 @@ class AssistantMessage(MessageView):
         return self._placed(note, self.column.indexOf(self.footer))
 
     def _placed(self, part: _Part, at: int) -> _Part:
+        after = self.column.itemAt(at)
         self.column.insertWidget(at, part)
+        part.stackUnder((after and after.widget()) or self.receipt)  # a screen reader goes by that order
         return part
 
     @property
