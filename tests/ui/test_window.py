@@ -1659,8 +1659,30 @@ def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_pat
     for number in (554, 538, 522):
         bar.setValue(0)
         qtbot.waitUntil(lambda number=number: transcript.view_of(number) is not None)
+    bar.setValue(bar.maximum() // 2)
+    last, below = transcript.view_of(600), [n for n in range(522, 601) if transcript.view_of(n).y() > bar.value()]
+    seen = transcript.view_of(below[0])
+    height, place = last.height(), seen.y() - bar.value()
+    window.resize_text(150)
+    assert last.height() < 1.2 * height, "all in one go would be a stall"
+    qtbot.waitUntil(lambda: last.height() > 1.2 * height)
+    assert abs(seen.y() - bar.value() - place) < seen.height(), "it would be another place of the chat"
+    field = transcript.view_of(540).begin_edit()
+    field.setPlainText("Something else")
+    qtbot.waitUntil(lambda: bool(transcript.kept.get(540)))
+    transcript.to_end.click()
+    assert transcript.view_of(540).editor is not None
+    transcript.view_of(540).leave_editor()
+    bar.setValue(bar.maximum() // 2)
+    transcript.to_end.click()
+    bar.setValue(0)
+    qtbot.waitUntil(lambda: transcript.view_of(540) is not None)
+    assert transcript.view_of(540).editor is None, "it was left"
+    qtbot.waitUntil(lambda: not transcript.kept.get(540))
     transcript.to_end.click()
     assert transcript.view_of(560) is None, "another width or theme would take a moment for each"
+    body = [view for view in transcript.body.children() if isinstance(view, MessageView) and view.isVisible()]
+    assert body == sorted(body, key=MessageView.y), "a screen reader goes by that order"
     qtbot.waitUntil(lambda: transcript.view_of(580) is not None and bar.value() == bar.maximum() > 0)
     made = transcript.findChildren(MessageView)
     window.desk.new_chat()

@@ -55,6 +55,7 @@ class Transcript(ScrollColumn):
         self._path: list[Message] = []
         self._views: dict[int, MessageView] = {}
         self._gone: list[MessageView] = []  # shown no more, and still there
+        self._unstyled: list[int] = []  # messages out of sight that have the style of before, the nearest last
         self._n_made = 0  # messages at the end of the path that have a view
         self._n_wanted = 0
         self._versions_of: Callable[[int], list[int]] = lambda message_id: [message_id]
@@ -167,9 +168,15 @@ class Transcript(ScrollColumn):
                 view.show_way()
 
     def restyle(self) -> None:
-        """Follow a change of the tools' style."""
-        for view in self._views.values():
-            view.restyle()
+        """Follow a change of the tools' style: what is in sight at once, the rest one by one."""
+        sight = self.viewport().rect().translated(0, self.verticalScrollBar().value())
+        self._unstyled = []
+        for view in sorted(self._views.values(), key=lambda view: -abs(view.y() - sight.y())):
+            if view.geometry().intersects(sight):
+                view.restyle()
+            else:
+                self._unstyled.append(view.message.id)
+        self._more_timer.start()
 
     def show_hit(self, message_id: int, words: str) -> None:
         """Scroll to a message and mark the words in it."""
@@ -229,7 +236,7 @@ class Transcript(ScrollColumn):
         if self._n_made <= 4 * PAGE:
             return
         for message in self._path[-self._n_made : -2 * PAGE]:
-            if self._views[message.id].editor is not None:
+            if self._views[message.id].editor is not None or self.kept.get(message.id):  # one that was left just now
                 break
             self._remove(message.id)
             self._n_made -= 1
@@ -237,16 +244,27 @@ class Transcript(ScrollColumn):
         self._more_timer.start()
 
     def _make_one(self) -> None:
-        """Make the newest message that has no view yet; where enough have one, delete one that is shown no more."""
+        """Make the newest message that has no view yet; where enough have one, restyle or delete one."""
         at = len(self._path) - self._n_made - 1
         if at < 0 or self._n_made >= self._n_wanted:
-            self._delete_one()
+            (self._restyle_one if self._unstyled else self._delete_one)()
             return
         self._is_adding_above = True
         view = self._make(self._path[at])
         self._column.insertWidget(0, view)
+        view.lower()  # a screen reader goes by that order
         self._n_made += 1
         self._place(view)
+
+    def _restyle_one(self) -> None:
+        view = self._views.get(self._unstyled.pop())
+        if view is None:
+            return
+        self._is_adding_above = view.y() < self.verticalScrollBar().value()  # it may be higher or lower now
+        view.restyle()
+        for _ in range(_LAYERS):
+            _lay_out()
+        self._is_adding_above = False
 
     def _delete_one(self) -> None:
         if not self._gone:
