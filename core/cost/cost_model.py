@@ -255,13 +255,11 @@ class CostModel:
         seconds = self.time(rows, kv)
         return seconds if self._slowdowns is None else seconds / self._slowdowns[kind_of(rows)]
 
-    def slow_down(self, kind: StepKind, factor: float) -> None:
-        """Multiply the predicted times of a kind of step by ``factor``; 1.0 ends that."""
-        factors = list(self._slowdowns or [1.0] * len(StepKind))
-        has_changed = (factor == 1.0) != (factors[kind] == 1.0)
-        factors[kind] = factor
-        self._slowdowns = tuple(factors) if any(one != 1.0 for one in factors) else None
-        if has_changed:
+    def slow_down(self, factors: tuple[float, ...]) -> None:
+        """Multiply the predicted times of each kind of step by its factor; 1.0 ends that."""
+        before = self._slowdowns or (1.0,) * len(StepKind)
+        self._slowdowns = factors if any(one != 1.0 for one in factors) else None
+        if any((new == 1.0) != (old == 1.0) for new, old in zip(factors, before, strict=True)):
             self.plain.drop_outdated()
 
     @property
@@ -303,8 +301,9 @@ class CostModel:
         if -_OFF < error < _OFF:
             self._run.clear()
         elif self._is_new(ratio * self._drift):
-            self._start_over(median(self._run))
-            error = 0.0
+            self._drift, error = median(self._run), 0.0
+            self._run.clear()
+            self.plain.drop_outdated()
         self._drift *= 1.0 + _DRIFT_RATE * error
         rate = _ENTRY_RATE * (1.0 + (self._n_observed - self._seen_at[rows]) / _STALE_STEPS)
         own_error = min(max(error, -_ENTRY_OUTLIER), _ENTRY_OUTLIER)
@@ -324,12 +323,6 @@ class CostModel:
             self._run.clear()
         self._run.append(factor)
         return len(self._run) >= _RUN
-
-    def _start_over(self, factor: float) -> None:
-        """Set the factor for all widths and drop outdated plain steps."""
-        self._drift = factor
-        self._run.clear()
-        self.plain.drop_outdated()
 
     def _learn_wide(self, rows: int, kv: int, seconds: float, error: float) -> None:
         wide = [width for width in self._wide if width > _FINE_ROWS]

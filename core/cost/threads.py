@@ -73,7 +73,7 @@ class ThreadTuner:
         self._pressure = 0.0
         self._latest: deque[float] = deque(maxlen=_LATEST)
         self._n_free = 0
-        self._due_at = float("-inf")
+        self._due_at = self._seen_at = float("-inf")
         self._rest = _SHORTEST_REST
         self._debt = 0.0
         self._home = self.count
@@ -89,9 +89,17 @@ class ThreadTuner:
 
     def observe(self, ratio: float, seconds: float, now: float) -> None:
         """Learn from a step of ``seconds``, ``ratio`` times those of all threads without load; ``now`` in seconds."""
+        self._seen_at = now
         if self._state is not _State.ALL:
             self.is_learning = False
-            self._book_trial_or_fewer(ratio, seconds, now)
+            if self._state is _State.FEWER:
+                self._book_with_fewer(ratio, now)
+                return
+            self._trial.append(ratio)
+            if self._state is _State.SEARCHING:
+                self._search_on(now)
+            else:
+                self._probe_on(seconds / ratio, now)
             return
         pressure = self._pressure * _FADING + (ratio if ratio < _MOST_OF_ONE else _MOST_OF_ONE) - _USUAL
         self._pressure = pressure = pressure if pressure > 0.0 else 0.0
@@ -113,6 +121,14 @@ class ThreadTuner:
             self._search(lower[-1])
             self._found = {self._home: _UNKNOWN}
 
+    def follow(self, slowdown: float, now: float) -> None:
+        """Expect the slowdown of another kind of step, if none of this kind ran lately that could show its own."""
+        if self._state is _State.FEWER and now >= self._seen_at + _FREE_REST:
+            if slowdown == 1.0 and self._top == self._counts[-1]:
+                self._return()
+            else:
+                self.slowdown = max(slowdown, self._counts[-1] / self.count)
+
     def retry_soon(self, now: float) -> None:
         """Try all threads soon, because steps of another kind are fast with them again."""
         self._due_at = min(self._due_at, now)
@@ -131,16 +147,6 @@ class ThreadTuner:
                 self._return()
             else:
                 self._stay(self._top, self._counts[-1] / self._top)
-
-    def _book_trial_or_fewer(self, ratio: float, seconds: float, now: float) -> None:
-        if self._state is _State.FEWER:
-            self._book_with_fewer(ratio, now)
-            return
-        self._trial.append(ratio)
-        if self._state is _State.SEARCHING:
-            self._search_on(now)
-        else:
-            self._probe_on(seconds / ratio, now)
 
     def _book_with_fewer(self, ratio: float, now: float) -> None:
         relative = ratio / self.slowdown
@@ -235,9 +241,8 @@ class ThreadTuner:
 
     def _return(self) -> None:
         """Use all threads."""
-        self._state, self.count, self.slowdown = _State.ALL, self._counts[-1], 1.0
-        self._pressure = 0.0
-        self._latest.clear()
+        self._stay(self._counts[-1], 1.0)
+        self._state = _State.ALL
 
 
 def _mean(ratios: list[float]) -> float:
@@ -373,15 +378,25 @@ class ThreadControl:
         tuner.observe(ratio, seconds, now)
         if tuner.is_learning:
             self._cost.observe(rows, kv, seconds, own_time)
-        if tuner.count != count or tuner.slowdown != slowdown:
-            self._apply(kind, tuner, was_slow=slowdown != 1.0)
+        if tuner.count == count and tuner.slowdown == slowdown and not self._cost.is_slowed:
+            return
+        was_slow, is_slow = slowdown != 1.0, tuner.slowdown != 1.0
+        for other in self._tuners:
+            if other is None or other is tuner:
+                continue
+            if is_slow and not was_slow:
+                other.suggest(tuner.count, now)
+            elif was_slow and not is_slow:
+                other.retry_soon(now)
+            if is_slow or tuner.is_learning:
+                other.follow(tuner.slowdown, now)
+        self._set_counts()
 
     def share(self, n_engines: int) -> None:
         """Use this engine's part of the cores while ``n_engines`` compute, without waiting for steps to be slow."""
-        for kind, tuner in zip(StepKind, self._tuners, strict=True):
+        for tuner in self._tuners:
             if tuner is not None:
                 tuner.limit(part_of_cores(n_engines, self._n_cores) if n_engines > 1 else None)
-                self._cost.slow_down(kind, tuner.slowdown)
         self._set_counts()
 
     def _look(self, now: float) -> None:
@@ -395,20 +410,9 @@ class ThreadControl:
                     tuner.retry_soon(now)
         self._was_shared = is_shared
 
-    def _apply(self, kind: StepKind, tuner: ThreadTuner, was_slow: bool) -> None:
-        """Pass a tuner's decision on to the context, the cost model and the other tuners."""
-        is_slow, now = tuner.slowdown != 1.0, self.clock()
-        for other in self._tuners:
-            if other is None or other is tuner:
-                continue
-            if is_slow and not was_slow:
-                other.suggest(tuner.count, now)
-            elif was_slow and not is_slow:
-                other.retry_soon(now)
-        self._cost.slow_down(kind, tuner.slowdown)
-        self._set_counts()
-
     def _set_counts(self) -> None:
+        """Pass the tuners' decisions on to the context and the cost model."""
+        self._cost.slow_down(tuple([one.slowdown if one is not None else 1.0 for one in self._tuners]))
         counts = [one.count if one is not None else 1 for one in self._tuners]
         if counts != self._counts:
             self._counts = counts

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from core.cost.cost_model import CostModel, attended
 from core.scheduler.sequence import Sequence
+from core.values.engine_options import MANY_ROWS
 from core.values.request import Lane
 
 # Latency target of a step with prefill (seconds), by the highest lane that decodes. Text that comes ten times a second
@@ -33,7 +34,6 @@ def token_latency_target(lane: Lane) -> float:
     return _FLOW_TARGETS[lane]
 
 
-_FAST = Lane.FAST
 # The least rows of a prefill chunk.
 _SMALLEST_CHUNK = 16
 # Prompts of lower lanes get one in this many rows, so that they make progress.
@@ -85,7 +85,7 @@ def plan(
 
 def leading_requests(running: list[Sequence]) -> list[Sequence]:
     """Return the requests that lead the step: those of the fast lane while one of them decodes, else all."""
-    fast = [sequence for sequence in running if sequence.lane is _FAST]
+    fast = [sequence for sequence in running if sequence.lane is Lane.FAST]
     return fast if fast and any(not sequence.is_prefilling for sequence in fast) else running
 
 
@@ -187,15 +187,15 @@ def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target
     """Return the most prefill rows, up to ``widest``, with which a step stays within its ``target`` time.
 
     The rows that decode read ``kv`` cached tokens; those of the prompt come after ``n_past`` tokens of it. It is at
-    least _SMALLEST_CHUNK, even if that is too slow, so that no prompt starves.
+    least _SMALLEST_CHUNK, or MANY_ROWS where nobody decodes, even if that is too slow, so that no prompt starves.
     """
+    smallest = _SMALLEST_CHUNK if n_decoding else MANY_ROWS
 
     def seconds(rows: int) -> float:
         return cost.time(n_decoding + rows, kv + attended(rows, n_past))
 
-    if widest <= _SMALLEST_CHUNK or seconds(widest) <= target:
+    if widest <= smallest or seconds(widest) <= target:
         return widest
     # Multiples of it: the kernels for many rows work on blocks.
-    chunks = range(_SMALLEST_CHUNK, widest, _SMALLEST_CHUNK)
-    n_within = bisect_right(chunks, target, key=seconds)
-    return chunks[max(n_within - 1, 0)]
+    chunks = range(smallest, widest, _SMALLEST_CHUNK)
+    return chunks[max(bisect_right(chunks, target, key=seconds) - 1, 0)]

@@ -23,6 +23,8 @@ from core.cost.threads import (
     thread_control,
 )
 from core.machine.host import core_count
+from core.scheduler.planner import prefill_chunk
+from core.values.engine_options import MANY_ROWS
 from core.values.request import SamplingParams
 from tests.support.engines import complete, open_engine, run, submit
 from tests.support.prompts import SURE
@@ -80,6 +82,12 @@ class Stage:
             seconds = ratio * CostModel(CURVE).time(rows)
             self.now += seconds
             self.control.observe(rows, 0, seconds)
+
+    def steps_by_threads(self, count: int, rows: int, *ratios: float) -> None:
+        """The same, with the ratio for the threads that they have: one, two."""
+        for _ in range(count):
+            threads = self.control.threads
+            self.steps(1, rows, ratios[(threads.many if rows >= MANY_ROWS else threads.few) - 1])
 
 
 def test_kinds_of_steps_are_told_by_their_rows() -> None:
@@ -152,6 +160,33 @@ def test_when_others_have_gone_all_threads_are_tried_at_once() -> None:
     while stage.control.threads.decode != 2 and stage.now < began + 10.0:
         stage.steps(1, 1, 1.0)
     assert stage.now - began < 1.0
+
+
+@pytest.mark.parametrize("n_decoding", [0, 1, 4])
+def test_after_a_slowdown_prompts_are_soon_read_in_wide_steps_again(n_decoding: int) -> None:
+    stage = Stage(ThreadChoice(2, 2, 2))
+
+    def read(n_steps: int, *ratios: float) -> int:
+        """Return the last chunk of a prompt."""
+        for _ in range(n_steps):
+            chunk = prefill_chunk(stage.cost, n_decoding, 0, 512, 0.032)
+            stage.steps_by_threads(1, n_decoding + chunk, *ratios)
+        return chunk
+
+    for _ in range(2):
+        stage.busy, stage.now = 2.0, stage.now + 3.0
+        assert read(60, 9.0, 30.0) == (16 if n_decoding else 32)
+        stage.busy, stage.now = 0.0, stage.now + 3.0
+        assert read(20, 2.0, 1.0) >= 64
+
+
+def test_wide_steps_are_not_expected_to_be_slower_than_the_narrow_ones_that_run_now() -> None:
+    stage = Stage(ThreadChoice(2, 2, 2))
+    stage.steps_by_threads(20, 64, 9.0, 30.0)
+    assert stage.cost.time(64) == pytest.approx(9.0 * 0.016, rel=0.1)
+    stage.steps_by_threads(300, 16, 3.0, 30.0)
+    assert stage.control.threads.many == 1, "others still use the cores"
+    assert stage.cost.time(64) == pytest.approx(3.0 * 0.016, rel=0.1)
 
 
 def test_steps_that_have_one_thread_anyway_are_only_learnt_from() -> None:

@@ -82,6 +82,7 @@ def test_chunks_follow_the_machine() -> None:
     assert prefill_chunk(fast, 4, 100, 512, 0.1) == 512
     assert prefill_chunk(slow, 0, 0, 2048, 0.5) == 96  # 0.45 s; another 16 rows would take 0.525 s
     assert prefill_chunk(slow, 4, 100, 512, 0.1) == 16
+    assert prefill_chunk(slow, 0, 0, 512, 0.1) == 32  # nobody waits for text, and wider steps read faster
     assert prefill_chunk(slow, 0, 0, 100, 0.48) == 100
     assert prefill_chunk(slow, 0, 0, 8, 0.5) == 8
 
