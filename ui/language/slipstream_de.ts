@@ -8865,13 +8865,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
-      <source>stopped with exit code {code}</source>
-      <translation>endete mit dem Code {code}</translation>
+      <source>ran out of memory ({signal})</source>
+      <translation>hatte zu wenig Speicher ({signal})</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
-      <source>crashed ({signal})</source>
-      <translation>ist abgestürzt ({signal})</translation>
+      <source>stopped with exit code {code}</source>
+      <translation>endete mit dem Code {code}</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -8907,6 +8907,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../core/process/supervisor.py" />
       <source>The engine {cause} and is being restarted.</source>
       <translation>Die Engine {cause} und startet neu.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>crashed ({signal})</source>
+      <translation>ist abgestürzt ({signal})</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />

@@ -158,8 +158,8 @@ class QuantiseJob:
         """Before a byte is written: is the result small enough, and is there room for it?"""
         if n_bytes > WORTH_IT * self._plan.weight_bytes:
             raise QuantiseRefused(
-                "The result would be less than 5 % smaller than the {source_type} it is made from: {rows}, so they would get "
-                "a larger type. Choose a smaller type, or one with short blocks such as Q4_0.",
+                "The result would be less than 5 % smaller than the {source_type} it is made from: {rows}, so they "
+                "would get a larger type. Choose a smaller type, or one with short blocks such as Q4_0.",
                 rows=odd_rows(self._plan.source_name, self._plan.type.name),
                 source_type=self._plan.source_type,
             )
