@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from models.facts.model_facts import read_model
+from models.gguf.errors import GgufError
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 from tools.model_factory.wide_factory import SHAPES, wide_draft, wide_ember
 
@@ -17,9 +19,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layers", type=int, help=f"layers of the target, silent ones after its own (Ember: {_LAYERS})"
     )
-    parser.add_argument("--shape", choices=tuple(SHAPES), help="a target of this size instead")
-    parser.add_argument("--target", type=Path, metavar="FILE", help="the target's file, for a model other than Ember")
-    parser.add_argument("--draft", type=Path, metavar="FILE", help="that of a draft model for it")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--shape", choices=tuple(SHAPES), help="a target of this size instead")
+    other.add_argument("--target", type=_model_file, metavar="FILE", help="the target's file, for another model")
+    parser.add_argument("--draft", type=_model_file, metavar="FILE", help="that of a draft model for it")
+
+
+def _model_file(path: str) -> Path:
+    try:
+        read_model(Path(path))
+    except GgufError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return Path(path)
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from types import FrameType
 from first_start import lock, qt_libraries, requirements, stamp, system_packages
 from first_start.advice import advise, advise_on_refusal
 from first_start.chat_templates import keep_templates
-from first_start.command import Log, end_with_parent, run_logged
+from first_start.command import Log, end_with_parent, pip_environment, run_logged
 from first_start.errors import CommandFailed, SetupError
 from first_start.llama_build import Backend
 from first_start.llama_install import Build, LlamaInstall
@@ -199,13 +199,6 @@ def describe_pip(line: str) -> str:
     # Project and version are enough of a wheel's long file name.
     text = re.sub(r"(\S+?-[^-\s]+)-\S+\.whl\b", r"\1", line.strip().split(" (from ")[0])
     return text.replace("Collecting", "looking for").replace("Downloading", "fetching")
-
-
-def pip_environment(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
-    """Return ``environment`` without the variables that make pip install outside the venv."""
-    elsewhere = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV")
-    kept = {name: value for name, value in environment.items() if name not in elsewhere}
-    return {**kept, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
 
 
 def check_free_space(folder: Path) -> None:

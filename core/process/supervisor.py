@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -50,6 +51,7 @@ _UNNOTICED_WAIT = 1.0
 _HEALTHY_SECONDS = 60.0
 # After this many deaths in a row it starts without drafts, without cached prompts, and without suspect requests.
 _WITHOUT_DRAFTS, _WITHOUT_KEPT_TEXTS, _WITHOUT_SUSPECTS = 2, 3, 4
+_OUT_OF_MEMORY = re.compile(r"std::bad_alloc|insufficient memory|can't start new thread|MemoryError")
 _KILLED = Sentence("was killed (by the system when memory ran out, or by hand)")
 
 
@@ -314,7 +316,8 @@ class Supervisor:
     def _bury(self, process: EngineProcess, code: int) -> None:
         """Handle the death of a process: end its requests, and start another process now or later."""
         log = process.written()
-        cause, words = _cause_of_death(code, llama_error_in(log)), last_words(log)
+        words = last_words(log)
+        cause = _cause_of_death(code, llama_error_in(log), words)
         name = Path(self._options.model_path).name if self._options is not None else "no model"
         # For a process killed from outside, the last log lines are unrelated to the cause.
         end = f" {process.log_path} ends with:\n{words}" if words and cause != _KILLED else ""
@@ -331,11 +334,7 @@ class Supervisor:
         wait = self._next_wait()
         if wait > _UNNOTICED_WAIT:
             detail = Sentence("Its last words: {words}", words=words) if words and cause != _KILLED else ""
-            problem = Sentence(
-                "The engine {cause}, {n_deaths} times in a row.",
-                cause=cause,
-                n_deaths=self._n_deaths,
-            )
+            problem = Sentence("The engine {cause}, {n_deaths} times in a row.", cause=cause, n_deaths=self._n_deaths)
             problem = joined((problem, detail))
             # As who asks meanwhile is told.
             again = Sentence("{problem} Try again in {seconds} s.", problem=problem, seconds=math.ceil(wait))
@@ -466,21 +465,19 @@ def _why_not_loaded(reason: str) -> Sentence:
     )
 
 
-def _cause_of_death(code: int, said: str) -> str:
-    """Return a phrase for an exit code; ``said`` is llama.cpp's last error or ""."""
+def _cause_of_death(code: int, said: str, words: str) -> str:
+    """Return a phrase for an exit code; ``said`` is llama.cpp's last error or "", ``words`` the end of the log."""
+    if found := _OUT_OF_MEMORY.search(words):
+        return Sentence("ran out of memory ({signal})", signal=found[0])
     if code >= 0:
         return Sentence("stopped with exit code {code}", code=f"{code}: {said}" if said else code)
     import signal
 
     names = {
         "SIGKILL": _KILLED,
-        "SIGSEGV": Sentence("crashed ({signal})", signal="SIGSEGV"),
+        **{name: Sentence("crashed ({signal})", signal=name) for name in ("SIGSEGV", "SIGBUS")},
         "SIGABRT": Sentence("aborted ({signal})", signal=f"SIGABRT: {said}" if said else "SIGABRT"),
         "SIGILL": Sentence("met an instruction that this CPU does not have (SIGILL)"),
-        "SIGBUS": Sentence("crashed ({signal})", signal="SIGBUS"),
     }
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
+    name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
     return names.get(name, Sentence("was ended by {name}", name=name))

@@ -39,6 +39,7 @@ class QuantiseCancelled(QuantiseError):
 
 
 FOLDER = "quantised"
+WORTH_IT = 0.95  # the most that is left of a model for which a copy is worth what it loses
 # Bits per weight and quality, by the perplexities in llama.cpp's tools/quantize/README.md and its discussions.
 _QUALITIES = (
     (16.0, Sentence("No noticeable loss.")),
@@ -123,9 +124,9 @@ def make_plan(
 
 
 def is_gain(facts: ModelFacts, type_: TargetType) -> bool:
-    """Whether the result would be smaller."""
+    """Whether the result would be smaller by 5 %."""
     usual = next((target.bits for target in TARGETS if target.name == facts.quantisation), float("inf"))
-    return type_.name != facts.quantisation and type_.bits < min(_bits(facts), usual)
+    return type_.name != facts.quantisation and type_.bits <= WORTH_IT * min(_bits(facts), usual)
 
 
 def _bits(facts: ModelFacts) -> float:
@@ -142,7 +143,7 @@ def _no_gain(name: str, facts: ModelFacts, type_: TargetType) -> QuantiseRefused
     )
     return QuantiseRefused(
         "{name} is {source_type} with {bits:.1f} bits per weight: as {type} it would be "
-        "neither smaller nor better. {what_to_do}",
+        "less than 5 % smaller and no better. {what_to_do}",
         name=name,
         source_type=facts.quantisation,
         bits=_bits(facts),

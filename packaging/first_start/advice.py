@@ -6,10 +6,12 @@ import errno
 import os
 import re
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 _AGAIN = "Then start Slipstream again: it goes on where it stopped."
+_ANOTHER_PYTHON = "python3.13" if sys.version_info[:2] == (3, 12) else "python3.12"
 _ADVICE = (
     (
         r"No space left on device|Disk quota exceeded",
@@ -34,7 +36,7 @@ _ADVICE = (
     (
         r"No matching distribution found|Could not find a version",
         "A package is not offered for this system or this Python. Linux needs glibc 2.34 or newer (2.39 on ARM). "
-        "SLIPSTREAM_PYTHON=python3.12 ./slipstream setup --fresh tries another Python.",
+        f"SLIPSTREAM_PYTHON={_ANOTHER_PYTHON} ./slipstream setup --fresh tries another Python.",
     ),
     (
         r"Permission denied|Read-only file system",
@@ -48,7 +50,8 @@ _ADVICE = (
     ),
     (
         r"CMAKE_(?:C|CXX)_COMPILER|compiler .* is not able to compile|fatal error: .*\.h",
-        f"The C and C++ compilers are incomplete. Install gcc and g++ with their headers. {_AGAIN}",
+        "The C and C++ compilers do not work. Install gcc and g++ with their headers, and where CC or CXX names "
+        f"another, unset it. {_AGAIN}",
     ),
 )
 

@@ -42,6 +42,14 @@ class Log:
         self._file.close()
 
 
+def pip_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return ``environment`` without the variables that make pip install outside the venv, or build otherwise."""
+    elsewhere = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV")
+    otherwise = ("PIP_NO_BUILD_ISOLATION", "PIP_NO_BINARY", "PIP_ONLY_BINARY")
+    kept = {name: value for name, value in environment.items() if name not in (*elsewhere, *otherwise)}
+    return {**kept, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
+
+
 def run_logged(
     what: str,
     command: Sequence[str],

@@ -15,7 +15,7 @@ from pathlib import Path
 from first_start import amx as amx_probe
 from first_start import cuda_toolkit
 from first_start.amx import Amx
-from first_start.command import Log, run_logged
+from first_start.command import Log, pip_environment, run_logged
 from first_start.errors import SetupError
 from first_start.machine import BuildMachine, Compiler
 
@@ -164,7 +164,7 @@ class WheelBuild:
             *("--no-binary", PROJECT, "--build-constraint", str(self.constraints)),
             *("--wheel-dir", str(folder), f"{PROJECT}=={self.version}"),
         ]
-        chosen = with_patches(build_environment(self.plan, environment), self.python)
+        chosen = with_patches(build_environment(self.plan, pip_environment(environment)), self.python)
         run_logged("The build of llama.cpp", command, log, chosen, watch)
         shutil.rmtree(temporary, ignore_errors=True)
         wheels = sorted(folder.glob("*.whl"))

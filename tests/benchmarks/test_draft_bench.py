@@ -149,6 +149,9 @@ def test_any_model_can_be_the_target_and_be_made_deeper() -> None:
     options = parser.parse_args(["--target", str(EMBER_DRAFT), "--layers", "8"])
     assert read_model(target_file(options)).n_layers == 8
     assert draft_file(options) == EMBER_DRAFT, "as a draft it is always right"
+    for wrong in (["--target", "/nowhere.gguf"], ["--target", __file__], ["--shape", "8b", "--target", str(EMBER)]):
+        with pytest.raises(SystemExit):
+            parser.parse_args(wrong)
     options = parser.parse_args([])
     assert (draft_file(options), settings_of(options)["layers"]) == (EMBER_DRAFT, 60)
 

@@ -35,6 +35,7 @@ python.write_text(
     'printf "%s|" "$PWD" "${PYTHONPATH-unset}" "${PYTHONSAFEPATH-unset}" "${QT_QPA_PLATFORM-unset}" "$@" >&3\n'
     'echo >&3\n'
     f'printf "%s\\n" "${{SLIPSTREAM_PROGRAM-unset}}" >>"{root}/typed"\n'
+    f'printf "%s\\n" "${{PYTHONUTF8-unset}}" >>"{root}/utf8"\n'
     'case "$*" in *"${FAIL-nothing fails}"*) exit 7;; esac\n'
 )
 python.chmod(0o755)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import bootstrap
 import pytest
-from bootstrap import SetupRequest, describe_pip, main, parse_wish, pip_environment, usable_folder
+from bootstrap import SetupRequest, describe_pip, main, parse_wish, usable_folder
 from first_start import cuda_toolkit, qt_libraries, stamp
 from first_start.advice import advise_on_refusal
+from first_start.command import pip_environment
 from first_start.errors import CommandFailed, PackagesMissing
 from first_start.llama_build import Backend
 from first_start.machine import BuildMachine, Compiler, Family

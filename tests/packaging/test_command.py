@@ -125,11 +125,14 @@ def is_alive(pid: int) -> bool:
         ("ERROR: No matching distribution found for PySide6-Essentials==6.11.3", "another Python"),
         ("nvcc fatal : Unsupported gpu architecture 'compute_120'", "GGML_CUDA=off"),
         ("stdio.h: fatal error: stdio.h: No such file", "gcc and g++"),
+        ("CMake Error: CMAKE_C_COMPILER not set, after EnableLanguage", "where CC or CXX names another, unset it"),
         ("something else", "Start Slipstream again"),
     ],
 )
 def test_a_failure_comes_with_what_to_do(line, advice):
-    assert advice in advise(("before", line, "after"))
+    said = advise(("before", line, "after"))
+    assert advice in said
+    assert "SLIPSTREAM_PYTHON=python{}.{} ".format(*sys.version_info) not in said
 
 
 def test_the_lock_makes_the_second_wait_and_dies_with_its_holder(tmp_path):

@@ -97,6 +97,12 @@ def test_the_app_is_told_what_was_typed(checkout, tmp_path):
     assert checkout.typed == ["./slipstream", str(checkout.folder / "slipstream"), "slip"]
 
 
+def test_only_the_window_reads_paths_as_qt_does(checkout):
+    for arguments in ((), ("desktop", "file"), ("chat",)):
+        checkout.start(*arguments, LC_ALL="en_US.ISO-8859-1")
+    assert (checkout.folder / "utf8").read_text().split() == ["1", "1", "unset"]
+
+
 def test_the_app_keeps_the_folder_it_was_started_in_but_takes_no_modules_from_there(checkout, tmp_path):
     checkout.start("chat", cwd=tmp_path, PYTHONPATH="/somewhere")
     folder, python_path, safe_path, *_ = checkout.calls[0]

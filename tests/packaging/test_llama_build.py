@@ -344,7 +344,7 @@ def test_a_build_finds_a_place_where_the_temporary_folder_is_small_or_lets_no_pr
 ):
     program = "import os, pathlib, subprocess, tempfile\nmade = pathlib.Path(tempfile.gettempdir(), 'cmake')\n"
     program += "made.write_text('#!/bin/sh\\n')\nmade.chmod(0o755)\nsubprocess.run([made], check=True)\n"
-    program += "made.write_bytes(bytes(2_000_000))\n"
+    program += "made.write_bytes(bytes(2_000_000))\nassert 'PIP_NO_BUILD_ISOLATION' not in os.environ\n"
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\ntouch {tmp_path}/wheels/built.whl\nexec {sys.executable} {tmp_path}/pip.py\n")
     python.chmod(0o755)
@@ -353,6 +353,6 @@ def test_a_build_finds_a_place_where_the_temporary_folder_is_small_or_lets_no_pr
     with small_disk(tmp_path / "disk", size) as disk, Log(tmp_path / "log") as log:
         remount(disk, rule)
         monkeypatch.setattr(tempfile, "tempdir", str(disk))
-        environment = {**os.environ, "TMPDIR": str(disk)}
+        environment = {**os.environ, "TMPDIR": str(disk), "PIP_NO_BUILD_ISOLATION": "1"}
         assert build.run(tmp_path / "wheels", environment, log, lambda *_: None) == tmp_path / "wheels" / "built.whl"
     assert os.listdir(tmp_path / "wheels") == ["built.whl"]

@@ -7520,8 +7520,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../app/jobs/quantise/job.py" />
-      <source>The result would be no smaller than the {source_type} it is made from: {rows}, so they would get a larger type. Choose a smaller type, or one with short blocks such as Q4_0.</source>
-      <translation>Das Ergebnis wäre nicht kleiner als das {source_type}, aus dem es entsteht: {rows}, sie bekämen also einen größeren Typ. Wähle einen kleineren Typ oder einen mit kurzen Blöcken wie Q4_0.</translation>
+      <source>The result would be less than 5 % smaller than the {source_type} it is made from: {rows}, so they would get a larger type. Choose a smaller type, or one with short blocks such as Q4_0.</source>
+      <translation>Das Ergebnis wäre um weniger als 5 % kleiner als das {source_type}, aus dem es entsteht: {rows}, sie bekämen also einen größeren Typ. Wähle einen kleineren Typ oder einen mit kurzen Blöcken wie Q4_0.</translation>
     </message>
     <message>
       <location filename="../../app/jobs/quantise/job.py" />
@@ -8865,13 +8865,13 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
-      <source>stopped with exit code {code}</source>
-      <translation>endete mit dem Code {code}</translation>
+      <source>ran out of memory ({signal})</source>
+      <translation>hatte zu wenig Speicher ({signal})</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
-      <source>crashed ({signal})</source>
-      <translation>ist abgestürzt ({signal})</translation>
+      <source>stopped with exit code {code}</source>
+      <translation>endete mit dem Code {code}</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -8907,6 +8907,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../core/process/supervisor.py" />
       <source>The engine {cause} and is being restarted.</source>
       <translation>Die Engine {cause} und startet neu.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>crashed ({signal})</source>
+      <translation>ist abgestürzt ({signal})</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -10305,8 +10310,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/plan.py" />
-      <source>{name} is {source_type} with {bits:.1f} bits per weight: as {type} it would be neither smaller nor better. {what_to_do}</source>
-      <translation>{name} ist {source_type} mit {bits:.1f} Bit je Gewicht: Als {type} wäre es weder kleiner noch besser. {what_to_do}</translation>
+      <source>{name} is {source_type} with {bits:.1f} bits per weight: as {type} it would be less than 5 % smaller and no better. {what_to_do}</source>
+      <translation>{name} ist {source_type} mit {bits:.1f} Bit je Gewicht: Als {type} wäre es um weniger als 5 % kleiner und nicht besser. {what_to_do}</translation>
     </message>
     <message>
       <location filename="../../models/quantise/plan.py" />

@@ -21,7 +21,15 @@ from models.files.provenance import FileOrigin, write_record
 from models.files.safe_path import PARTIAL_FOLDER
 from models.formatting.sentence import Sentence
 from models.gguf.tensor_types import odd_rows
-from models.quantise.plan import FOLDER, QuantiseCancelled, QuantiseError, QuantiseFailed, QuantisePlan, QuantiseRefused
+from models.quantise.plan import (
+    FOLDER,
+    WORTH_IT,
+    QuantiseCancelled,
+    QuantiseError,
+    QuantiseFailed,
+    QuantisePlan,
+    QuantiseRefused,
+)
 from models.quantise.progress import Quantised, QuantisePhase, QuantiseProgress, seconds_left
 
 RESERVE_BYTES = 128 << 20  # as a download leaves (``DownloadOptions``)
@@ -147,11 +155,11 @@ class QuantiseJob:
         return QuantiseTask(str(plan.source), str(partial), plan.type.file_type, self._n_threads, plan.may_requantise)
 
     def _check(self, n_bytes: int) -> None:
-        """Before a byte is written: is the result smaller, and is there room for it?"""
-        if n_bytes >= self._plan.weight_bytes:
+        """Before a byte is written: is the result small enough, and is there room for it?"""
+        if n_bytes > WORTH_IT * self._plan.weight_bytes:
             raise QuantiseRefused(
-                "The result would be no smaller than the {source_type} it is made from: {rows}, so they would get "
-                "a larger type. Choose a smaller type, or one with short blocks such as Q4_0.",
+                "The result would be less than 5 % smaller than the {source_type} it is made from: {rows}, so they "
+                "would get a larger type. Choose a smaller type, or one with short blocks such as Q4_0.",
                 rows=odd_rows(self._plan.source_name, self._plan.type.name),
                 source_type=self._plan.source_type,
             )

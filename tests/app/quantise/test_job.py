@@ -92,11 +92,12 @@ def test_a_model_in_parts_becomes_one_file(tmp_path):
     assert read_header(done.path).integer("split.count") is None
 
 
-def test_a_type_that_would_grow_the_file_is_refused_before_it_is_written(tmp_path):
-    """Ember's rows hold no blocks of 256: as Q4_K_M most of a Q4_1 would grow."""
+@pytest.mark.parametrize("type_name", ["Q4_K_S", "Q3_K_L"])
+def test_a_type_that_would_save_nothing_is_refused_before_it_is_written(tmp_path, type_name):
+    """Ember's rows hold no blocks of 256: as Q4_K_S most of a Q4_1 would grow, as Q3_K_L as much as shrinks."""
     small = QuantiseJob(plan(tmp_path, "Q4_1"), tmp_path).run()
-    again = plan(tmp_path, "Q4_K_M", small.path, may_requantise=True)
-    with pytest.raises(QuantiseRefused, match="no smaller than the Q4_1"):
+    again = plan(tmp_path, type_name, small.path, may_requantise=True)
+    with pytest.raises(QuantiseRefused, match="less than 5 % smaller than the Q4_1"):
         QuantiseJob(again, tmp_path).run()
     assert models_of(tmp_path) == ["ember-Q4_1"]
     done = QuantiseJob(plan(tmp_path, "Q4_K_M"), tmp_path).run()

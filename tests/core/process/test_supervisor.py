@@ -428,22 +428,33 @@ CUDA_ERROR = """{mark}CUDA error: no kernel image is available for execution on 
 """
 
 
-@pytest.mark.parametrize("mark", ["llama.cpp error: ", ""])
-def test_what_a_gpu_has_said_before_its_engine_aborted_is_told(office: Office, tmp_path: Path, mark: str) -> None:
+TOO_LITTLE = "terminate called after throwing an instance of 'std::bad_alloc'\n"
+NO_KERNEL = "aborted (SIGABRT: CUDA error: no kernel image is available for execution on the device)"
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (CUDA_ERROR.format(mark="llama.cpp error: "), NO_KERNEL),
+        (CUDA_ERROR.format(mark=""), NO_KERNEL),
+        (TOO_LITTLE, "ran out of memory (std::bad_alloc)"),
+    ],
+)
+def test_what_was_said_before_an_engine_aborted_is_told(
+    office: Office, tmp_path: Path, written: str, told: str
+) -> None:
     office.supervisor.load(options())
     wait_ready(office.supervisor)
     office.supervisor.submit(Request("a", FOX, sampling=ENDLESS))
     office.wait(lambda: "a" in office.ledger.text)
     with open(tmp_path / "log" / "engine.log", "a", encoding="utf-8") as log:
-        log.write(CUDA_ERROR.format(mark=mark))
+        log.write(written)
     (engine,) = engines()
     engine.send_signal(signal.SIGABRT)
     office.wait_ended("a")
     failure = office.ledger.ended["a"].failure
     assert failure is not None
-    assert failure.message.startswith(
-        "The engine aborted (SIGABRT: CUDA error: no kernel image is available for execution on the device) while"
-    )
+    assert failure.message.startswith(f"The engine {told} while")
 
 
 def test_an_unloaded_engine_is_gone_and_its_model_can_be_loaded_again(office: Office) -> None:

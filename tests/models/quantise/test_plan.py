@@ -67,9 +67,9 @@ def test_what_cannot_be_quantised_is_refused_with_its_reason(original, tmp_path,
 @pytest.mark.parametrize("type_name", ["Q8_0", "F16", "BF16"])
 def test_no_type_gives_back_what_was_lost_or_gains_nothing(original, quantised, tmp_path, type_name):
     said = refusal(quantised, type_name, tmp_path, may_requantise=True)
-    assert "neither smaller nor better. Choose a smaller type: Q6_K, Q5_1," in said
+    assert "less than 5 % smaller and no better. Choose a smaller type: Q6_K, Q5_1," in said
     if type_name != "Q8_0":
-        assert "neither smaller" in refusal(original, type_name, tmp_path)
+        assert "less than 5 % smaller" in refusal(original, type_name, tmp_path)
 
 
 def test_f32_becomes_f16(original, tmp_path):
