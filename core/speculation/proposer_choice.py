@@ -352,7 +352,10 @@ class ProposerChoice:
             if state.n_steps - record.tried_at < record.interval or not self._states.can_ask(proposer, sequence):
                 continue
             seconds = proposer.catch_up_seconds(proposer.n_unread(sequence)) + proposer.first_round_seconds(1)
-            if seconds > self._states.budget.available(proposer.name):
+            budget = self._states.budget
+            # Beside lookups a good proposer is unused because they bring more: its gains are no reason to probe it.
+            gains = max(budget.balance(proposer.name), 0.0) if self._ngram is not None else 0.0
+            if seconds > budget.available(proposer.name) - gains:
                 continue
             before = self._growth.spent
             if not self._growth.catch_up(proposer, sequence):

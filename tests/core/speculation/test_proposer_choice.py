@@ -221,6 +221,16 @@ def test_a_proposer_that_was_right_is_not_probed_all_the_time_while_lookups_brin
     assert knower.n_probes - early <= 15
 
 
+def test_gains_do_not_pay_for_reading_a_long_text_in_which_lookups_do_the_work() -> None:
+    knower = SimulatedDraftModel("draft", always)
+    knower.says = repeated_token  # type: ignore[method-assign]
+    knower.catch_up_seconds = lambda n_behind: 6 * SLOW.seconds[1]  # type: ignore[method-assign]
+    stage = SimulatedEngine(SLOW, knower, ngram=NgramProposer(), says=repeated_token)
+    stage.speculator.budget.book("draft", 20 * SLOW.seconds[1])
+    stage.run(40)
+    assert knower.n_probes == 0
+
+
 def test_a_draft_that_was_wrong_does_not_bring_the_next_probe_nearer() -> None:
     chance = random.Random(1)
     guesser = SimulatedDraftModel("draft", lambda *_: chance.random() < 0.6)
