@@ -2278,6 +2278,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/tools/tool_box.py" />
+      <source>{model} cannot call tools: its chat template has no place for them.</source>
+      <translation>{model} kann keine Werkzeuge aufrufen: Seine Chat-Vorlage hat keinen Platz dafür.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_box.py" />
       <source>Each line needs a name and a value, as {example}.</source>
       <translation>Jede Zeile braucht einen Namen und einen Wert, etwa {example}.</translation>
     </message>
@@ -2597,11 +2602,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/tuning_panel.py" />
       <source>Chat settings</source>
       <translation>Chat-Einstellungen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/tuning_panel.py" />
-      <source>{wanted} cannot call tools: its chat template has no place for them.</source>
-      <translation>{wanted} kann keine Werkzeuge aufrufen: Seine Chat-Vorlage hat keinen Platz dafür.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
