@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.fit_reports.fit_reports import report_file
@@ -14,7 +14,7 @@ from app.library_service.machine import MachineService
 from app.pairing.service import MOST_PAIRED, ListedModels, pairing
 from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
-from models.library.values import RowReport
+from models.library.values import ModelFitReport, RowReport
 
 _log = logging.getLogger("slipstream.library")
 SLICE_SECONDS = 0.25
@@ -65,6 +65,17 @@ class RowReporter:
                 known.pop(entry.path, None)
             self._known = known  # another one: what is just being judged goes into the old one, and is judged again
         self._wanted.set()
+
+    def take(self, found: ModelFitReport) -> None:
+        """Let a row say what was found out of its model since: who sees both is not told two speeds."""
+        if found.fit.speed is None:
+            return
+        rate = found.fit.speed.empty
+        for path, known in list(self._known.items()):
+            if known.row.name == found.name and known.row.predicted_rate != rate:
+                row = replace(known.row, predicted_rate=rate)
+                self._known[path] = replace(known, row=row)
+                self._tell((row,))
 
     def _work(self) -> None:
         while True:

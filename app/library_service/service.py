@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from app.library_service.quantising import QuantiseService
     from app.library_service.row_reports import RowReporter
     from app.library_service.settings import SettingsService
-    from models.library.values import Download, ModelRows, MoveStep
+    from models.library.values import Download, ModelFitReport, ModelRows, MoveStep
 
 _Made = TypeVar("_Made")
 # The requests that each request to stop ends.
@@ -199,7 +199,7 @@ class LibraryService:
             ask.OfferQuantise: lambda request: self._quantiser.offer(request.name),
             ask.Quantise: lambda request: self._quantiser.begin(wish=request),
             ask.CancelQuantise: lambda request: self._quantiser.cancel(request.number),
-            ask.GetModelFit: lambda request: self._pairs.judge(request.name),
+            ask.GetModelFit: lambda request: self._judge_one(request.name),
             ask.ShowPartners: lambda request: self._pairs.partners(request.name),
             ask.FindOffers: lambda request: self._pairs.offers(request.name),
             ask.FindDraft: lambda request: self._drafts.find(request.repo_id, request.wanted),
@@ -268,6 +268,11 @@ class LibraryService:
         # A downloaded file may be gone.
         self._look_at_downloads()
         return self._shelf.rows(self._judge.of, self._judge.look)
+
+    def _judge_one(self, name: str) -> ModelFitReport:
+        found = self._pairs.judge(name)
+        self._judge.take(found)
+        return found
 
     def _measure(self, stop: Stop, *, is_first: bool) -> None:
         self._machine.measure(stop, is_first=is_first)

@@ -338,6 +338,11 @@ class ChatPage(QWidget):
         self._unsent.keep_texts({key: text} | self.transcript.unsent)
         self._unsent.keep_files(key, self.composer.shelf.attachments)
 
+    def look_for_drafts(self) -> None:
+        """Show what was written and not sent, where more of that is there now."""
+        self.keep_draft()
+        self._unsent.read(self._on_unsent)
+
     def _on_unsent(self, texts: dict[int, str]) -> None:
         """Show what was written before the last start, above what was typed since."""
         kept, typed = texts.get(self._draft_key, ""), self.composer.text

@@ -13,7 +13,16 @@ from ui.chat.attachments.chip import short
 from ui.chat.attachments.sending import files_that_count
 from ui.chat.composer import Composer
 from ui.chat.context_bar import ContextBar
-from ui.chat.context_use import ContextUse, draft_tokens, larger_context, later_start, sent_of, tokens_in, used_by
+from ui.chat.context_use import (
+    ContextUse,
+    draft_tokens,
+    is_cut_by_context,
+    larger_context,
+    later_start,
+    sent_of,
+    tokens_in,
+    used_by,
+)
 from ui.chat.conversation import ChatSession
 from ui.chat.messages.assistant_message import FIT
 from ui.chat.summary import Summary
@@ -49,7 +58,7 @@ class ContextFit(QObject):
         self._counted: tuple[str, int] = ("", 0)  # a text that was being written, and its tokens
         self._summary = Summary(api, self)
         self._is_summing_up = False
-        self.bar.clicked.connect(self._on_bar)
+        self.bar.clicked.connect(lambda: self._offer_room(self.bar))
         self._summary.done.connect(self._on_summary)
         self._summary.failed.connect(self._on_no_summary)
 
@@ -84,7 +93,7 @@ class ContextFit(QObject):
             return
         n_tokens = use.n_used + use.n_draft if text or files else 0
         if not n_ctx or n_tokens < n_ctx:
-            self.banner.hide()
+            self._show_cut(use, sent)
             return
         words = tr(
             "About {n_tokens:,} tokens with this message; the model's context holds {n_ctx:,}.",
@@ -99,6 +108,17 @@ class ContextFit(QObject):
         shorten = tr(" Shorten it, or choose a model with a larger context.")
         other = (tr("Choose another model"), self.other_wanted.emit)
         self.banner.say(words + shorten, "warning", other, can_close=False)
+
+    def _show_cut(self, use: ContextUse, sent: list[Message]) -> None:
+        """Say that the last reply was cut where the context ends, until there is more of it."""
+        reply = sent[-1] if sent else None
+        if reply is None or not use.is_nearly_full or not is_cut_by_context(reply):
+            self.banner.hide()
+            return
+        words = tr("The reply was cut: the model's context of {n_ctx:,} tokens is full.", n_ctx=use.n_ctx)
+        go_on = partial(self._session.go_on, reply.id)
+        make_room = (FIT, lambda: self._offer_room(self.banner.action, go_on))
+        self.banner.say(words, "warning", make_room, can_close=False)
 
     def show_growing(self) -> None:
         """Count a reply that comes in, as far as it is."""
@@ -153,18 +173,18 @@ class ContextFit(QObject):
         if text == self._composer.text.strip():
             self.show()
 
-    def _on_bar(self) -> None:
-        """Offer what makes room, before it is needed."""
+    def _offer_room(self, button: QWidget, then: Callable[[], object] = lambda: None) -> None:
+        """Offer what makes room; ``then`` follows."""
         text, files, sent = self._written
-        ways = self.ways(sent, text, files, lambda: None)
+        ways = self.ways(sent, text, files, then)
         n_ctx = self.n_ctx
         larger = min(2 * n_ctx, self._watch.state.n_ctx_train or 0)
         if larger > n_ctx and not any(words.startswith(LARGER) for words, _ in ways):
-            ways.append(self._larger(larger, lambda: None))
+            ways.append(self._larger(larger, then))
         if any(message.role is Role.ASSISTANT for message in sent) and not self._session.is_running:
             ways.append((tr("Start a new chat with a summary of this one"), self._sum_up))
         nothing = tr("There is room enough, and this model's context cannot be larger")
-        offer_ways(ways, self.bar, self._page, nothing)
+        offer_ways(ways, button, self._page, nothing)
 
     def _larger(self, n_ctx: int, then: Callable[[], object]) -> Way:
         model = self._watch.state.model or ""

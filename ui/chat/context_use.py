@@ -48,6 +48,11 @@ def used_by(sent: Sequence[Message]) -> tuple[int, bool]:
     return tokens_in(sent), not sent
 
 
+def is_cut_by_context(message: Message) -> bool:
+    """Return whether a reply ended because the context was full."""
+    return message.status is Status.DONE and message.finish_reason == CONTEXT_FULL
+
+
 def draft_tokens(n_text: int) -> int:
     """Return what a message of so many tokens takes, with the marks around it."""
     return n_text + _MARKS_PER_MESSAGE

@@ -11,6 +11,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from ui.chat.context_use import sent_of
+from ui.chat.messages.receipts import CONTEXT_FULL
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.message_tree import MessageTree
@@ -304,7 +305,15 @@ class ChatSession(QObject):
         if end.calls and self.tools is not None and self.running is not None:
             self._begin_calls(self.running, self.tools, end)
             return
-        self._end(status=Status.DONE, finish_reason=end.finish_reason, timings=end.timings)
+        reason = CONTEXT_FULL if self._fills_context(end) else end.finish_reason
+        self._end(status=Status.DONE, finish_reason=reason, timings=end.timings)
+
+    def _fills_context(self, end: ReplyEnd) -> bool:
+        """Whether a cut reply took the rest of the context: of what the user allowed it, some is left."""
+        limit, timings = self._asked.max_tokens, end.timings
+        if end.finish_reason != "length" or timings is None or not timings.knows_prompt:
+            return False  # other servers may have a limit of their own
+        return limit is None or timings.decode_tokens < limit
 
     def _on_failed(self, problem: str, code: str) -> None:
         self._end(status=Status.FAILED, problem=problem, finish_reason=code or None)

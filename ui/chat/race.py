@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication, QPixmap
+from PySide6.QtGui import QGuiApplication, QPixmap, QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
@@ -194,6 +194,16 @@ class RaceDialog(Dialog):
         """Stop when the dialog closes."""
         self._leave()
         super().done(result)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Give Start and Stop one width: what stands beside them stays where it is."""
+        super().showEvent(event)
+        widths = []
+        for words in (tr("Stop"), tr("Start")):
+            self.start.setText(words)
+            widths.append(self.start.sizeHint().width())
+        self.start.setMinimumWidth(max(widths))
+        self._show_state()
 
     def _on_order(self) -> None:
         first, second = self.lanes

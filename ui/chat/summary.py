@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
-from ui.chat.context_use import later_start
+from ui.chat.context_use import later_start, tokens_in
 from ui.chat.conversation import request_body
 from ui.client.api import Api
 from ui.client.chat_records import ChatSettings, Message, Role, Status
@@ -21,6 +21,7 @@ ASK = (
 )
 INTRO = "This is what we talked about before:"
 MOST_TOKENS = 500  # of a summary: the words it is asked for, in any language
+_SPARE = 0.9  # tokens of a cut text are an estimate
 
 
 class Summary(QObject):
@@ -42,7 +43,10 @@ class Summary(QObject):
         last = sent[-1]
         asked = Message(last.id + 1, last.chat_id, last.id, Role.USER, ASK, last.created_ms, Status.DONE)
         settings = replace(settings, speed=Speed.STANDARD, max_tokens=MOST_TOKENS, begins_at=0)
-        path = [message for message in sent if message.id >= start]
+        path = [message for message in sent if message.id >= start] or sent[-2:]
+        share = (n_ctx - MOST_TOKENS) / max(tokens_in(path, ASK), 1)
+        if 0 < share < 1:  # the last reply alone takes most of the context: its beginning and its end
+            path = [replace(message, content=_ends_of(message.content, share * _SPARE)) for message in path]
         self._text = ""
         self._stream = stream = self._api.chat(request_body(settings, [*path, asked]))
         stream.text.connect(self._on_text)
@@ -68,3 +72,8 @@ class Summary(QObject):
             self.failed.emit(problem or tr("The model wrote no summary."))
         else:
             self.done.emit(f"{INTRO}\n\n{self._text.strip()}\n\n")
+
+
+def _ends_of(text: str, share: float) -> str:
+    n_each = int(len(text) * share / 2)
+    return f"{text[:n_each]}\n…\n{text[len(text) - n_each :]}"

@@ -20,6 +20,7 @@ from core.values.request import SamplingParams
 from models.formatting import figures
 from models.formatting.safe_text import one_line
 from ui.chat.chat_page import ChatPage
+from ui.chat.tools.tool_box import cannot_call
 from ui.client.chat_records import ChatSettings
 from ui.client.server_watch import ServerWatch
 from ui.client.speeds import CHOICES, Speed
@@ -192,9 +193,7 @@ class TuningPanel(Dressed, QFrame):
                 self.model.addItem(one_line(name), name)
         self.model.setCurrentIndex(self.model.findData(wanted))
         self.model.setEnabled(bool(names))
-        self.no_tools.setText(
-            tr("{wanted} cannot call tools: its chat template has no place for them.", wanted=one_line(wanted))
-        )
+        self.no_tools.setText(cannot_call(wanted))
         self.no_tools.setVisible(not self._watch.calls_tools(wanted))
 
     def take_typed(self) -> None:

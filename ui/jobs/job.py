@@ -38,8 +38,11 @@ def is_question(job: dict[str, Any]) -> bool:
     return (job.get("metadata") or {}).get("kind") == "question"
 
 
-def job_row(job: dict[str, Any], more: str = "", problem: str = "") -> ActionRow:
-    """Return how a batch is shown, ``more`` beside it. ``problem`` says what else went wrong, as that nothing came."""
+def job_row(job: dict[str, Any], more: str = "", problem: str = "", note: str = "") -> ActionRow:
+    """Return how a batch is shown, ``more`` beside it. ``problem`` says what else went wrong, as that nothing came.
+
+    ``note`` says why there are no drafts to be read, where that was asked.
+    """
     n_over, total = count_lines(job)
     n_failed = int((job.get("request_counts") or {}).get("failed") or 0)
     status, is_paused = str(job.get("status")), bool(job.get("paused"))
@@ -62,10 +65,11 @@ def job_row(job: dict[str, Any], more: str = "", problem: str = "") -> ActionRow
         str(job["id"]),
         job_title(job),
         dotted(*said, more),
-        _actions(job, is_open, is_paused),
+        tuple(name for name in _actions(job, is_open, is_paused) if not note or name != DRAFTS),
         share if is_open else None,
         is_calm=is_paused,
         problem="\n".join(filter(None, problems)),
+        note=note,
     )
 
 

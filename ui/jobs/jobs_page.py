@@ -86,6 +86,7 @@ class JobsPage(Dressed, PageColumn):
         self._why: dict[str, str] = {}  # questions that have no answer, with the reason
         self._refused: dict[Path, str] = {}  # files that could not be run, with the reason
         self._problems: dict[str, str] = {}  # jobs on which what was wanted last could not be done, with the reason
+        self._undrafted: dict[str, str] = {}  # questions without drafts, with the reason
         self._taken = set[str]()  # jobs whose results were saved or opened
         self._saved: dict[str, list[str]] = {}  # jobs of which something was saved, with the names of the files
         self.setAccessibleName(tr("Jobs"))
@@ -304,7 +305,12 @@ class JobsPage(Dressed, PageColumn):
             for path, why in self._refused.items()
         ]
         jobs = [
-            job_row(job, self._more(job), self._problems.get(key) or self._why.get(key, ""))
+            job_row(
+                job,
+                self._more(job),
+                self._problems.get(key) or self._why.get(key, ""),
+                self._undrafted.get(key, ""),
+            )
             for key, job in self._found.items()
         ]
         self.rows.show_rows([*refused, *self._moving.values(), *jobs])
@@ -390,12 +396,13 @@ class JobsPage(Dressed, PageColumn):
                 return
             receipt = fitting(DeepReceipt, (answer.get("timings") or {}).get("deep"))
             why = receipt.reason if receipt is not None else None
-            self._say(
-                key,
+            self._undrafted[key] = (
                 tr("It was answered without drafts: {reason}.", reason=of_data(why))
                 if why
-                else tr("The drafts of this answer were not kept."),
+                else tr("The drafts of this answer were not kept.")
             )
+            self._show()
+            self._go_to(key)
 
         self._ask_for(key, job.get("output_file_id"), answered)
 

@@ -584,6 +584,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/context_fit.py" />
+      <source>The reply was cut: the model's context of {n_ctx:,} tokens is full.</source>
+      <translation>Die Antwort wurde abgeschnitten: Der Kontext des Modells mit {n_ctx:,} Token ist voll.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_fit.py" />
       <source>There is room enough, and this model's context cannot be larger</source>
       <translation>Es ist Platz genug, und der Kontext dieses Modells kann nicht größer sein</translation>
     </message>
@@ -1519,6 +1524,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Filled the context</source>
+      <translation>Kontext ausgeschöpft</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
       <source>{accepted_tokens} of 1 draft accepted</source>
       <translation>{accepted_tokens} von 1 Entwurf angenommen</translation>
     </message>
@@ -1996,6 +2006,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
+      <source>Start</source>
+      <translation>Start</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
       <source>Save the picture</source>
       <translation>Das Bild speichern</translation>
     </message>
@@ -2033,11 +2048,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/race.py" />
       <source>Two models are needed to race at once</source>
       <translation>Für einen Wettlauf zugleich braucht es zwei Modelle</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/race.py" />
-      <source>Start</source>
-      <translation>Start</translation>
     </message>
     <message>
       <location filename="../../ui/chat/race.py" />
@@ -2265,6 +2275,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/tools/tool_box.py" />
       <source>The program that speaks to tools has ended. Try again.</source>
       <translation>Das Programm, das mit Werkzeugen spricht, hat aufgehört. Versuche es noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_box.py" />
+      <source>{model} cannot call tools: its chat template has no place for them.</source>
+      <translation>{model} kann keine Werkzeuge aufrufen: Seine Chat-Vorlage hat keinen Platz dafür.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tools/tool_box.py" />
@@ -2587,11 +2602,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/tuning_panel.py" />
       <source>Chat settings</source>
       <translation>Chat-Einstellungen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/tuning_panel.py" />
-      <source>{wanted} cannot call tools: its chat template has no place for them.</source>
-      <translation>{wanted} kann keine Werkzeuge aufrufen: Seine Chat-Vorlage hat keinen Platz dafür.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
@@ -3498,16 +3508,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>is being saved</source>
-      <translation>wird gespeichert</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>{name} cannot be read: {strerror}.</source>
-      <translation>{name} lässt sich nicht lesen: {strerror}.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
       <source>It was answered without drafts: {reason}.</source>
       <translation>Beantwortet wurde ohne Entwürfe: {reason}.</translation>
     </message>
@@ -3515,6 +3515,16 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>The drafts of this answer were not kept.</source>
       <translation>Die Entwürfe dieser Antwort wurden nicht aufgehoben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>is being saved</source>
+      <translation>wird gespeichert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>{name} cannot be read: {strerror}.</source>
+      <translation>{name} lässt sich nicht lesen: {strerror}.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -6510,6 +6520,11 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
+      <source>Show in the library</source>
+      <translation>In der Bibliothek zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
       <source>limited by memory speed</source>
       <translation>begrenzt vom Speichertempo</translation>
     </message>
@@ -6602,11 +6617,6 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
       <location filename="../../ui/speed/sentences.py" />
       <source>A small model that guesses ahead.</source>
       <translation>Ein kleines Modell, das vorausrät.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/sentences.py" />
-      <source>Show in the library</source>
-      <translation>In der Bibliothek zeigen</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />

@@ -7,6 +7,7 @@ from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.speeds import MeasuredSpeed
 from models.formatting import figures
 from models.formatting.figures import count, expected_speed, parameters, speed
+from models.formatting.safe_text import one_line
 from models.library.values import (
     Download,
     FolderPlace,
@@ -189,6 +190,7 @@ def header_rows(row: ModelRow) -> Facts:
     """Return what else a model's header says, and which files it has."""
     header, files = row.header, row.files
     facts = [
+        (tr("Name"), one_line(row.title) if row.title != row.name else ""),
         (tr("Layers"), count(header.n_layers) if header.n_layers else ""),
         (
             tr("Experts"),

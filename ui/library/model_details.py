@@ -42,9 +42,7 @@ class ModelDetailsPane(ScrollColumn):
         super().__init__(QWidget())
         self.row: ModelRow | None = None
         self._downloads: tuple[Download, ...] = link.downloads
-        self.title, self.name, self.note = (
-            plain_label(tone=tone, can_select=True) for tone in ("title", "caption", "")
-        )
+        self.title, self.note = (plain_label(tone=tone, can_select=True) for tone in ("title", ""))
         self.use = QPushButton(tr("Use"))
         self.use.setProperty("kind", "primary")
         self.use.setToolTip(tr("Load this model and chat with it"))
@@ -67,7 +65,7 @@ class ModelDetailsPane(ScrollColumn):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        column = fill(QVBoxLayout(self.body), self.title, self.name, spacing=Space.XS, margins=Space.L)
+        column = fill(QVBoxLayout(self.body), self.title, spacing=Space.XS, margins=Space.L)
         fill(column, Space.XS, self.note, Space.S, self.mending, Space.XS)
         for row in ((self.use, self.reveal, self.remove), (self.settings, self.smaller)):
             flow = FlowLayout(spacing=Space.S)  # large text has no room for long words beside each other
@@ -83,9 +81,7 @@ class ModelDetailsPane(ScrollColumn):
         """Show a model."""
         is_other = self.row is None or self.row.name != row.name
         self.row = row
-        self.title.setText(one_line(row.title))
-        self.name.setText(one_line(row.name))
-        self.name.setVisible(row.name != row.title)
+        self.title.setText(one_line(row.name))
         self._note(row)
         self._show_mending()
         self.use.setVisible(row.problem is None)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.figures import in_marks, size
 from models.library import requests as ask
-from models.library.values import MachineFacts, MeasuringStep, PairStep, Partners, Trouble
+from models.library.values import MachineFacts, MeasuringStep, PairStep, Partners, Trouble, TroubleKind
 from ui.client.library_link import LibraryLink
 from ui.client.speeds import tokens_of
 from ui.language import tr
 from ui.speed.bars import Bar, BarList
+from ui.speed.sentences import SHOW
 from ui.theme.tokens import Space
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.page_layout import ThinProgressBar, announce, plain_label, style_as
@@ -42,6 +43,7 @@ class MeasuringCard(QWidget):
 
     measured = Signal()  # more is known than before
     grew = Signal()  # there is more to see
+    library_wanted = Signal(str)  # the name of a model
 
     def __init__(self, link: LibraryLink) -> None:
         super().__init__()
@@ -62,6 +64,8 @@ class MeasuringCard(QWidget):
         self.anyway = QPushButton(tr("Test anyway"))
         self.anyway.setToolTip(tr("Do not wait: figures measured beside other work may be wrong"))
         self.anyway.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
+        self.library = QPushButton(SHOW)
+        self.library.clicked.connect(lambda: self.library_wanted.emit(self._model))
         going = QHBoxLayout()
         going.addWidget(self.bar, 1)
         going.addWidget(self.anyway)
@@ -76,8 +80,10 @@ class MeasuringCard(QWidget):
         column.addLayout(row)
         column.addWidget(self.stage)
         column.addLayout(going)
-        for part in (self.result, self.bars_label, self.bars):
-            column.addWidget(part)
+        column.addWidget(self.result)
+        column.addWidget(self.library, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self.bars_label)
+        column.addWidget(self.bars)
         self._show()
 
     def set_model(self, name: str) -> None:
@@ -162,7 +168,12 @@ class MeasuringCard(QWidget):
         self._show_bars({one.name: one.measured for one in found.partners if one.measured and not one.drafted_nothing})
 
     def _on_trouble(self, trouble: Trouble) -> None:
-        self._end(STOPPED if self._was_stopped else trouble.sentence, "muted" if self._was_stopped else "problem")
+        if self._was_stopped:
+            self._end(STOPPED, "muted")
+            return
+        lacks_pair = self._running == PAIR and trouble.kind is TroubleKind.UNUSABLE
+        self._end(trouble.sentence, "" if lacks_pair else "problem")
+        self.library.setVisible(lacks_pair)  # there it says who could draft
 
     def _end(self, words: str, tone: str) -> None:
         was, self._running = self._running, ""
@@ -185,6 +196,7 @@ class MeasuringCard(QWidget):
             part.setVisible(is_going)
         self._show_waiting(False)
         self.result.setVisible(not is_going and bool(self.result.text()))
+        self.library.hide()
         self.grew.emit()
 
     def _show_waiting(self, waits: bool) -> None:

@@ -15,6 +15,7 @@ LIMITS = {
     Bottleneck.OVERHEAD: tr("limited by work between steps"),
     Bottleneck.UNKNOWN: tr("the limit is not known yet"),
 }
+SHOW = tr("Show in the library")
 _CHEAP = 1.75  # so much longer than a step of one row takes a step with all ``cheap_rows``
 _WORTH = 1.1  # what gains less is not worth a line
 
@@ -111,7 +112,7 @@ def helps(
                 Help(
                     tr("A smaller copy ({type}), of which each token reads less.", type=usual.type),
                     gain,
-                    tr("Show in the library"),
+                    SHOW,
                 )
             )
     if reply is not None and reply.cheap_rows > 1 and reply.n_active <= 1 and not reply.is_in_cache:
@@ -139,5 +140,5 @@ def _draft_helps(partners: Partners | None) -> list[Help]:
             gain = best.measured or best.predicted
             return [Help(tr("Let {name} guess ahead.", name=best.name), gain, tr("Let it draft"), best.name)]
     if not partners.has_worthy:
-        return [Help(tr("A small model that guesses ahead."), None, tr("Show in the library"))]
+        return [Help(tr("A small model that guesses ahead."), None, SHOW)]
     return []

@@ -157,6 +157,7 @@ class SpeedPage(Dressed, PageColumn):
         )
         self.measuring = MeasuringCard(self._link)
         self.measuring.measured.connect(self._look_at_model)
+        self.measuring.library_wanted.connect(self.library_wanted)
         # In a small window it is below what is seen.
         self.measuring.grew.connect(
             lambda: QTimer.singleShot(0, self, lambda: self.ensureWidgetVisible(self.measuring))

@@ -15,14 +15,15 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.flow_layout import BUTTONS_SHARE, FlowLayout
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ThinProgressBar, leave_keyboard, plain_label
+from ui.widgets.page_layout import ThinProgressBar, leave_keyboard, plain_label, style_as
 
 
 @dataclass(frozen=True, slots=True)
 class ActionRow:
     """What a row shows. ``actions`` are the words on its buttons; ``share`` is how far it is, None where it is over.
 
-    ``is_calm``: nothing happens on it just now. ``problem`` is a sentence on what went wrong.
+    ``is_calm``: nothing happens on it just now. ``problem`` is a sentence on what went wrong, ``note`` one on what did
+    not.
     """
 
     key: str
@@ -32,6 +33,7 @@ class ActionRow:
     share: float | None = None
     is_calm: bool = False
     problem: str = ""
+    note: str = ""
 
 
 class ActionRows(QWidget):
@@ -113,8 +115,9 @@ class _RowView(QFrame):
         self.bar.setVisible(row.share is not None)
         self.bar.setAccessibleName(tr("Progress of {title}", title=row.title))
         self.bar.show_share(row.share or 0.0, is_calm=row.is_calm)
-        self.problem.setText(row.problem)
-        self.problem.setVisible(bool(row.problem))
+        self.problem.setText(row.problem or row.note)
+        style_as(self.problem, "tone", "problem" if row.problem else "muted")
+        self.problem.setVisible(bool(row.problem or row.note))
 
     @property
     def has_keyboard(self) -> bool:

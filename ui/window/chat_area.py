@@ -451,6 +451,8 @@ class ChatArea(QWidget):
 
     def _on_brought_back(self, words: str) -> None:
         self.prompts.read()
+        for page in self.panes.pages:
+            page.look_for_drafts()
         self.wanted.emit()
         self.toast.tell(words)
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,10 +22,12 @@ from app.library_service.row_reports import RowReporter
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import DownloadPhase, DownloadProgress
+from models.estimate.fit.summary import FitSummary, FitVerdict
+from models.estimate.speed.speeds import SpeedPrediction
 from models.files.errors import Stopped
 from models.formatting.program import IN_WINDOW
 from models.library import requests as ask
-from models.library.values import Download, RowReport
+from models.library.values import Download, ModelFitReport, RowReport
 from tests.support.library_client import LibraryClient
 from tests.support.waiting import until
 from tools.stand_ins.hub_server import TOKEN, Fault, HubServer, SeenRequest
@@ -261,3 +264,9 @@ def test_what_changes_while_a_row_is_judged_is_judged_again(
     reporter = RowReporter(MachineService(), told.append)
     reporter.look([entry])
     until(lambda: len(told) == 2)
+    summary = FitSummary(FitVerdict.GREEN, "", speed=SpeedPrediction(1_234.0, 1_000.0, 1_024))
+    reporter.take(ModelFitReport(entry.name, summary))
+    assert told[-1] == (replace(told[1][0], predicted_rate=1_234.0),), "its details say so too"
+    known = reporter.of(entry)
+    assert known is not None
+    assert known.predicted_rate == 1_234.0

@@ -8,10 +8,11 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu
 
-from tools.stand_ins.fake_openai import FakeServer
+from tools.stand_ins.fake_openai import TIMINGS, FakeServer
+from tools.stand_ins.library_server import LibraryServer
 from ui.chat.context_use import ContextUse, used_by
-from ui.chat.summary import ASK, INTRO
-from ui.client.chat_records import Message, Role, Timings
+from ui.chat.summary import ASK, INTRO, MOST_TOKENS
+from ui.client.chat_records import ChatSettings, Message, Role, Timings
 from ui.window.main_window import MainWindow
 
 
@@ -65,6 +66,48 @@ def test_it_warns_before_it_is_full(qtbot, ready: MainWindow) -> None:
     qtbot.waitUntil(lambda: ready.page.fit.bar.use.is_nearly_full)
     assert "nearly full" in ready.page.fit.bar.toolTip()
     assert "Load the model with 2,048 tokens of context" in ways(qtbot, ready)
+
+
+def test_a_reply_that_filled_the_context_says_so_and_goes_on_in_a_larger_one(
+    qtbot, ready: MainWindow, server: FakeServer, library_server: LibraryServer
+) -> None:
+    page, chat = ready.page, ready.desk.current
+    server.finish_reason = "length"
+    server.timings = TIMINGS | {"prefill_tokens": 900, "cached_tokens": 24, "decode_tokens": 100}
+    page.change_settings(ChatSettings(max_tokens=100))
+    chat.send("Tell me a story")
+    qtbot.waitUntil(lambda: not chat.is_running)
+    assert page.transcript.reply(chat.tree.leaf_id).receipt.text().startswith("Reached the token limit")
+    assert page.fit.banner.isHidden()
+    page.change_settings(ChatSettings())
+    chat.regenerate(chat.tree.leaf_id)
+    qtbot.waitUntil(lambda: not chat.is_running)
+    view = page.transcript.reply(chat.tree.leaf_id)
+    assert view.receipt.text().startswith("Filled the context")
+    assert not view.can_continue, "it would be refused"
+    assert page.fit.banner.text == "The reply was cut: the model's context of 1,024 tokens is full."
+    page.fit.banner.action.click()
+    menu = page.findChild(QMenu)
+    found = {action.text(): action for action in menu.actions()}
+    assert "Start a new chat with a summary of this one" in found
+    found["Load the model with 2,048 tokens of context"].trigger()
+    qtbot.waitUntil(lambda: len(server.requests) == 3)
+    assert [one["role"] for one in server.requests[-1]["messages"]] == ["user", "assistant"]
+
+
+def test_the_summary_of_a_reply_that_filled_the_context_is_asked_for_with_room(
+    qtbot, ready: MainWindow, server: FakeServer
+) -> None:
+    server.pieces = ["word " * 1_000, "end."]
+    server.timings = TIMINGS | {"decode_tokens": 1_002}
+    ready.desk.current.send("Say it")
+    qtbot.waitUntil(lambda: not ready.desk.current.is_running)
+    server.pieces = ["We spoke."]
+    ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()
+    qtbot.waitUntil(lambda: ready.page.composer.text.startswith(INTRO))
+    said = server.requests[-1]["messages"][1]["content"]
+    assert 1_000 < len(said) < (1_024 - MOST_TOKENS) * 5
+    assert said.endswith("word end.")
 
 
 def test_a_chat_goes_on_in_another_one_with_a_summary(qtbot, ready: MainWindow, server: FakeServer) -> None:

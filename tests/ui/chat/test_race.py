@@ -51,7 +51,10 @@ def test_both_answer_the_same_prompt_and_the_faster_one_wins(
     assert race.prompt.text() == "Say hello"
     assert race.prompt.selectedText() == "Say hello", "typing replaces it"
     assert not race.save.isEnabled()
+    width = race.start.width()
     race.start.click()
+    assert race.start.text() == "Stop"
+    assert race.start.sizeHint().width() <= race.start.minimumWidth() == width, "what is beside it stays"
     qtbot.waitUntil(race.save.isEnabled)
     plain, drafted = server.requests[-2:]
     assert [one["speculation"] for one in (plain, drafted)] == [False, True]

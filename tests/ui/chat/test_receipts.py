@@ -10,7 +10,15 @@ from PySide6.QtWidgets import QLabel
 
 from core.values.messages import Bottleneck, Snapshot
 from ui.chat.messages.receipt_view import ReceiptCard, ReceiptLine
-from ui.chat.messages.receipts import failure_of, phases, receipt, receipt_facts, what_would_help, why_this_fast
+from ui.chat.messages.receipts import (
+    CONTEXT_FULL,
+    failure_of,
+    phases,
+    receipt,
+    receipt_facts,
+    what_would_help,
+    why_this_fast,
+)
 from ui.client.chat_records import Message, Role, Status, Timings
 from ui.gauges import faces
 from ui.theme.appearance import Appearance
@@ -27,6 +35,7 @@ def test_the_receipt_tells_how_a_reply_went() -> None:
     done = receipt(ended(timings=timings, finish_reason="stop"))
     assert done == "412 tok/s  ·  first token 38 ms  ·  128 tokens  ·  prompt 100, 48 cached"
     assert receipt(ended(finish_reason="length", timings=timings)).startswith("Reached the token limit  ·  ")
+    assert receipt(ended(finish_reason=CONTEXT_FULL, timings=timings)).startswith("Filled the context  ·  ")
     assert receipt(ended(status=Status.STOPPED)) == "Stopped"
     assert receipt(ended(timings=Timings(decode_tokens=1))) == "first token 0 ms  ·  1 token"
     assert [phase.name for phase in phases(timings)] == ["Waited", "Prompt", "Written"]

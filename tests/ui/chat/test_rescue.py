@@ -301,6 +301,9 @@ def test_where_the_disk_refuses_nothing_is_said_to_be_back(tmp_path: Path, monke
 def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: Api, tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     write_chats(path)
+    store = ChatStore(path)
+    store.save_draft(NEW_CHAT, "half a thought")
+    store.close()
     break_pages(path)
     appearance = Appearance(qapp)
     window = MainWindow(lonely_api, appearance, path, tmp_path / "window.ini", lonely_api)
@@ -318,6 +321,7 @@ def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: A
     qtbot.waitUntil(lambda: window.chats.history.model.rowCount() > 100)
     assert banner.text == ""
     assert window.chats.isVisible(), "they are there to be seen"
+    qtbot.waitUntil(lambda: window.page.composer.text == "half a thought")
     window.close()
     appearance.deleteLater()
 

@@ -295,6 +295,8 @@ def test_a_model_that_cannot_call_tools_is_offered_none_and_that_is_said(
     window.watch.look_at_models()
     qtbot.waitUntil(window.chats.tuning.no_tools.isVisible)
     assert server.model in window.chats.tuning.no_tools.text()
+    window.chats.show_tools()
+    assert window.findChild(ToolsDialog).unused.text() == window.chats.tuning.no_tools.text(), "where they are added"
 
 
 def tops(view: QWidget, *parts: QWidget) -> list[int]:

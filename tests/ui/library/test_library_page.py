@@ -70,7 +70,8 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     assert page.models.panes.side.isHidden()
     page.models.list.choose("ember-q8_0")
     details = page.models.details
-    assert details.title.text() == "Ember"
+    assert details.title.text() == "ember-q8_0", "one name everywhere"
+    assert details.header.facts["Name"] == "Ember"
     assert details.facts.facts["Architecture"] == "llama"
     assert "Last used" not in details.facts.facts, "it never was"
     qtbot.waitUntil(details.header.isVisible)

@@ -20,7 +20,7 @@ from ui.chat.storage.store import ChatStore
 from ui.client.api import Api
 from ui.client.speeds import Speed
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
-from ui.jobs.job import AGAIN, DRAFTS, OPEN_CHAT, SAVE, SAVE_ANSWER, job_row
+from ui.jobs.job import AGAIN, DRAFTS, OPEN_CHAT, REMOVE, SAVE, SAVE_ANSWER, job_row
 from ui.jobs.jobs_page import DROP, LET_GO, JobsPage
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.page_layout import PageColumn
@@ -225,6 +225,9 @@ def test_the_drafts_behind_an_answer_can_be_read(qtbot, page: JobsPage) -> None:
     # On this machine a second draft may cost as much as another reply: then there are none, and the page says so.
     row = row_of(page, "Who is the fox?")
     qtbot.waitUntil(lambda: page.findChild(DraftsDialog) is not None or "without drafts: " in row.problem.text())
+    if row.problem.text():
+        assert row.problem.property("tone") == "muted", "nothing went wrong"
+        assert list(row.buttons) == [OPEN_CHAT, SAVE_ANSWER, REMOVE]
     for dialog in page.findChildren(DraftsDialog):
         dialog.reject()
     stages = [

@@ -31,6 +31,8 @@ from models.library.values import (
     Partners,
     QuantiseOffer,
     QuantiseTarget,
+    Trouble,
+    TroubleKind,
 )
 from ui.client.api import Api, ServerState
 from ui.client.server_watch import ServerWatch
@@ -401,6 +403,18 @@ def measuring(qtbot, name: str) -> tuple[MeasuringCard, tuple[Callable[[object],
     card.set_model("fox")
     card.buttons[name].click()
     return card, asked[0]
+
+
+def test_without_a_pair_it_is_shown_where_to_look_for_one(qtbot) -> None:
+    card, (_, _, fail, _) = measuring(qtbot, PAIR)
+    shown: list[str] = []
+    card.library_wanted.connect(shown.append)
+    fail(Trouble("There is nothing to test.", TroubleKind.UNUSABLE))
+    assert (card.result.text(), card.result.property("tone")) == ("There is nothing to test.", "")
+    card.library.click()
+    assert shown == ["fox"]
+    card.buttons[PAIR].click()
+    assert card.library.isHidden()
 
 
 @pytest.mark.parametrize("name", [VERIFY, PAIR])

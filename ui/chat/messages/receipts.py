@@ -218,7 +218,8 @@ def _ending(message: Message) -> str:
         return tr("Stopped")
     if message.finish_reason == EDITED:
         return tr("Edited by you")
-    return tr("Reached the token limit") if message.finish_reason == "length" else ""
+    cut = {"length": tr("Reached the token limit"), CONTEXT_FULL: tr("Filled the context")}
+    return cut.get(message.finish_reason or "", "") if message.status is Status.DONE else ""
 
 
 def _gain(timings: Timings) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from models.files.disk import read_value, write_whole
+from models.formatting.safe_text import one_line
 from ui.client.attachments import Attachment, from_object
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
@@ -90,6 +91,11 @@ class ToolBox(QObject):
     def offered_to(self, model: str | None) -> list[dict[str, Any]]:
         """Return the tools for a model, None for the one that is loaded; none where it cannot call any."""
         return self.functions if self._watch.calls_tools(model) else []
+
+    @property
+    def why_unused(self) -> str:
+        """Why the loaded model gets no tools; "" where it may call them."""
+        return "" if self._watch.calls_tools(None) else cannot_call(self._watch.state.model or "")
 
     @property
     def functions(self) -> list[dict[str, Any]]:
@@ -198,6 +204,11 @@ class ToolBox(QObject):
         # They are there until the window closes; a full disk is told of by the chats. Values may be keys.
         with contextlib.suppress(OSError):
             write_whole(self._path, json.dumps([asdict(server) for server in servers], indent=1), is_private=True)
+
+
+def cannot_call(model: str) -> str:
+    """Say that a model gets no tools."""
+    return tr("{model} cannot call tools: its chat template has no place for them.", model=one_line(model))
 
 
 def has_all_quotes(at: str) -> bool:

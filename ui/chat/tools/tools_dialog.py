@@ -43,6 +43,7 @@ class ToolsDialog(Dialog):
         super().__init__(tr("Tools"), SIZE, parent)
         self._box = box
         title, note = plain_label(tr("Tools"), "title"), plain_label(NOTE)
+        self.unused = plain_label(box.why_unused, "warning")
         self.rows: dict[str, ServerRow] = {}
         body = QWidget()
         self._list = fill(QVBoxLayout(body), spacing=Space.M, margins=(0, 0, Space.S, 0))
@@ -72,9 +73,10 @@ class ToolsDialog(Dialog):
         fill(form, self.name, self.at, spacing=Space.S)
         fill(foot, self.more, STRETCH, self.close_button, self.add)
         column = fill(QVBoxLayout(self), spacing=Space.M, margins=(Space.XL, Space.L, Space.XL, Space.L))
-        for part in (title, note, area, self.problem):
+        for part in (title, note, self.unused, area, self.problem):
             column.addWidget(part, 1 if part is area else 0)
         fill(column, form, self.extra, foot)
+        self.unused.setVisible(bool(box.why_unused))
         self.more.clicked.connect(self._on_more)
         self.add.clicked.connect(self._on_add)
         self.close_button.clicked.connect(self.accept)
