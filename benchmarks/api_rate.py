@@ -2,8 +2,8 @@
 
 Two engines differ by some per cent for life, by where their memory lies, and a machine drifts by more within seconds.
 So one engine answers one set of streams, and the server in front of it works and rests in turns: while it rests, what
-the engine sends is kept, and passed on when the turn is over. The turns go there and back (rests, works, works, rests),
-so that what drifts slowly counts for neither.
+the engine sends is received and kept, and passed on when the turn is over. The turns go there and back (rests, works,
+works, rests), so that what drifts slowly counts for neither.
 
 The client sleeps until whole replies are there: one on another machine would take nothing from these cores.
 """
