@@ -534,6 +534,7 @@ def test_progress_keeps_to_one_row_and_a_dumb_terminal_is_shown_lines(monkeypatc
 
     controller, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 20))
+    monkeypatch.setenv("TERM", "xterm")
     with open(terminal, "w", encoding="utf-8") as stream:
         LoadingLine(stream, 0).show("Loading a model with a long name", 0.5)
         assert os.read(controller, 999).decode() == "\r\x1b[KLoading a model wi…"
