@@ -546,11 +546,12 @@ def test_progress_keeps_to_one_row_and_a_dumb_terminal_is_shown_lines(monkeypatc
     os.close(controller)
 
 
-def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
+def test_progress_of_a_deep_reply_is_a_line_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
     from app.cli.chat.reply import CollectedReply
     from app.cli.terminal.progress_line import LoadingLine
     from app.client.http_client import Finished, ReplyProgress, TextDelta
 
+    monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     deep = {"drafts": 4, "drafts_done": 1, "tokens": 85, "seconds": 1.26}
     events = [
