@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -783,7 +784,7 @@ def tools(stage: Stage) -> None:
         "    chart.save(file, 'PNG')\n"
         "    return [f'A {animal} weighs 7 kg.', Shown(data=file.getvalue(), format='png')]\nserver.run()\n"
     )
-    box.save(ToolServer("animals", f"{sys.executable} {script}"))
+    box.save(ToolServer("animals", shlex.join((sys.executable, str(script)))))
     box.save(ToolServer("calendar", "uvx-not-there mcp-server-calendar --timezone Europe/Berlin"))
     stage.until(lambda: box.tools_of("animals") is not None and "calendar" in box.problems, 30)
     call = ("animals_weight", '{"animal": "fox"}')

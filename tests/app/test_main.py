@@ -534,6 +534,7 @@ def test_progress_keeps_to_one_row_and_a_dumb_terminal_is_shown_lines(monkeypatc
 
     controller, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 20))
+    monkeypatch.setenv("TERM", "xterm")
     with open(terminal, "w", encoding="utf-8") as stream:
         LoadingLine(stream, 0).show("Loading a model with a long name", 0.5)
         assert os.read(controller, 999).decode() == "\r\x1b[KLoading a model wi…"
@@ -545,11 +546,12 @@ def test_progress_keeps_to_one_row_and_a_dumb_terminal_is_shown_lines(monkeypatc
     os.close(controller)
 
 
-def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
+def test_progress_of_a_deep_reply_is_a_line_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
     from app.cli.chat.reply import CollectedReply
     from app.cli.terminal.progress_line import LoadingLine
     from app.client.http_client import Finished, ReplyProgress, TextDelta
 
+    monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     deep = {"drafts": 4, "drafts_done": 1, "tokens": 85, "seconds": 1.26}
     events = [

@@ -69,7 +69,7 @@ def test_ctrl_c_stops_it_without_a_traceback() -> None:
         said = bench.stderr.readline()
         bench.send_signal(signal.SIGINT)
         said += bench.stderr.read()
-    assert bench.returncode == 130
+    assert bench.returncode == 130, said
     assert said.endswith("Stopped: nothing was measured yet.\n")
     assert "Traceback" not in said
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ def told(**wish: object) -> dict:
     return json.loads(host.stdout.readline())
 
 
-opened = told(open="time", at=f"{sys.executable} -m mcp_server_time", extra={})
+opened = told(open="time", at=shlex.join((sys.executable, "-m", "mcp_server_time")), extra={})
 assert {tool["name"] for tool in opened["tools"]} == {"get_current_time", "convert_time"}, opened
 wanted = {"source_timezone": "UTC", "target_timezone": "Asia/Tokyo", "time": "12:00"}
 called = told(call=1, server="time", tool="convert_time", arguments=wanted)

@@ -346,7 +346,7 @@ def test_a_build_finds_a_place_where_the_temporary_folder_is_small_or_lets_no_pr
     program += "made.write_text('#!/bin/sh\\n')\nmade.chmod(0o755)\nsubprocess.run([made], check=True)\n"
     program += "made.write_bytes(bytes(2_000_000))\nassert 'PIP_NO_BUILD_ISOLATION' not in os.environ\n"
     python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\ntouch {tmp_path}/wheels/built.whl\nexec {sys.executable} {tmp_path}/pip.py\n")
+    python.write_text(f"#!/bin/sh\ntouch '{tmp_path}/wheels/built.whl'\nexec '{sys.executable}' '{tmp_path}/pip.py'\n")
     python.chmod(0o755)
     (tmp_path / "pip.py").write_text(program)
     build = WheelBuild(python, "1.0", tmp_path / "constraints.txt", plan_build(PC, Amx.ABSENT))

@@ -363,7 +363,7 @@ TOLD = (
         "tools[0].function.name",
         "tools[0].function.name must have 128 or fewer characters.",
     ),
-    ("/embedding", {"content": [""]}, "content", "content must be a text, token ids, or a list of these, none of them"),
+    ("/embedding", {"content": [""]}, "content[0]", "content[0] must be a text or token ids, and not be empty"),
     ("/tokenize", {"content": {}}, "content", "content must be a valid string or a list."),
     (
         "/v1/responses",

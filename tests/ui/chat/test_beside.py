@@ -155,7 +155,7 @@ def test_what_is_dropped_on_a_chat_is_for_that_one(qtbot, wide: MainWindow, tmp_
         data, at = QMimeData(), place(QPoint(3, 3))
         data.setUrls([QUrl.fromLocalFile(str(tmp_path / name))])
         held = Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-        for event in (QDragEnterEvent(QPoint(3, 3), *held), QDropEvent(at, *held)):
+        for event in (QDragEnterEvent(at, *held), QDropEvent(at, *held)):
             QApplication.sendEvent(on, event)
             assert event.isAccepted()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import shlex
 import subprocess
 import sys
 import threading
@@ -96,7 +97,7 @@ def written(folder: Path, program: str) -> str:
     """The command of a server."""
     script = folder / "animals.py"
     script.write_text(program)
-    return f"{sys.executable} {script}"
+    return shlex.join((sys.executable, str(script)))
 
 
 @pytest.fixture
