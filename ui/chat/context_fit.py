@@ -87,6 +87,7 @@ class ContextFit(QObject):
     def show(self) -> None:
         """Say before it is sent that a message would not be answered."""
         n_ctx, text, files, sent = self.n_ctx, *self._written
+        self._session.n_ctx = n_ctx
         use = self._use(sent, text, files)
         self.bar.show_use(use)
         if self._is_summing_up:

@@ -89,6 +89,7 @@ class ChatSession(QObject):
         self.tools: ToolBox | None = None
         self._calls: CallRound | None = None
         self._asked = chat.settings  # the settings of the running reply
+        self.n_ctx = 0  # tokens of its model's context; 0 while that is not known
         self._save_timer = QTimer(self, interval=SAVE_MS)
         self._save_timer.timeout.connect(self._save_running)
 
@@ -309,11 +310,12 @@ class ChatSession(QObject):
         self._end(status=Status.DONE, finish_reason=reason, timings=end.timings)
 
     def _fills_context(self, end: ReplyEnd) -> bool:
-        """Whether a cut reply took the rest of the context: of what the user allowed it, some is left."""
-        limit, timings = self._asked.max_tokens, end.timings
-        if end.finish_reason != "length" or timings is None or not timings.knows_prompt:
-            return False  # other servers may have a limit of their own
-        return limit is None or timings.decode_tokens < limit
+        """Whether a reply was cut where the context ends, and not by a limit of its own."""
+        timings = end.timings
+        if end.finish_reason != "length" or timings is None or timings.deep is not None or not self.n_ctx:
+            return False
+        n_tokens = timings.prefill_tokens + timings.cached_tokens + timings.decode_tokens
+        return n_tokens >= self.n_ctx and timings.decode_tokens != self._asked.max_tokens
 
     def _on_failed(self, problem: str, code: str) -> None:
         self._end(status=Status.FAILED, problem=problem, finish_reason=code or None)
