@@ -14,19 +14,19 @@ class GuiThread(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._is_open = True
+        self.is_open = True  # until ``close``
         self._posted.connect(self._run, Qt.ConnectionType.QueuedConnection)
 
     def post(self, call: Callable[[], None]) -> None:
         """Run ``call`` soon; from any thread. After ``close`` it is dropped."""
-        if self._is_open:
+        if self.is_open:
             self._posted.emit(call)
 
     def close(self) -> None:
         """Drop what is posted from now on, and what has not run yet."""
-        self._is_open = False
+        self.is_open = False
 
     @Slot(object)
     def _run(self, call: Callable[[], None]) -> None:
-        if self._is_open:
+        if self.is_open:
             call()

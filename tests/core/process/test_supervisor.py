@@ -124,7 +124,7 @@ def test_a_request_runs_in_another_process_and_snapshots_come_while_it_works_and
     assert model.chat_template is not None
     office.wait(lambda: any(snapshot.is_idle for snapshot in office.snapshots))
     office.snapshots.clear()
-    office.supervisor.submit(Request("b", FOX, 300, sampling=ENDLESS))
+    office.supervisor.submit(Request("b", FOX, 900, sampling=ENDLESS))
     office.wait(lambda: sum(not one.is_idle for one in office.snapshots) >= 2 and office.snapshots[-1].is_idle)
     # A second one of an idle engine says what the disk has by now.
     at_work = [snapshot for snapshot in office.snapshots if not snapshot.is_idle]

@@ -38,7 +38,7 @@ class CodeColours(QObject):
 
     def colour(self, view: QWidget, code: QTextCursor, language: str) -> None:
         """Colour the selected text of a document that ``view`` shows."""
-        if not language or not code.hasSelection():
+        if not language or not code.hasSelection() or not self._gui.is_open:
             return
         number = self._last_number = self._last_number + 1
         # The other thread only gets the number: cursors must not be given up, and so destroyed, over there.
