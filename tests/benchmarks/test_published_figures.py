@@ -110,6 +110,14 @@ def _quoted() -> Iterator[tuple[str, str]]:
     control = [row["vs_plain"] for row in _rows("draft_smollm2", way="control")]
     yield MEASURED, f"{min(control):.2f} to {max(control):.2f}) | {_joined(of_a_real_model[kind] for kind in kinds)} |"
 
+    plain, prompts = (_rows("peers_smollm2", mode=mode, side="slipstream") for mode in ("plain", "prompts"))
+    yield "README.md", f"gave {_joined(row['vs_peer'] for row in plain)} plain"
+    yield MEASURED, f"| {_joined(row['vs_peer'] for row in plain)} |"
+    yield MEASURED, f"| {_joined(row['ttft_vs_peer'] for row in plain)} |"
+    long = [row for row in prompts if row["new_tokens"] == 64]
+    rates, ttfts = (_joined(row[name] for row in long) for name in ("vs_peer", "ttft_vs_peer"))
+    yield MEASURED, f"| {rates}; {ttfts} |"
+
     yield MEASURED, _joined(_result("concurrency")["summary"][f"drafted_vs_plain_min_{n}"] for n in (1, 2, 4, 8, 16))
     together = [row for row in _result("draft")["rows"] if "vs_best_part" in row]
     least = (min(row["vs_best_part"] for row in together if row["draft"] == one) for one in DRAFTS)
