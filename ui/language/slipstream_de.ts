@@ -6280,8 +6280,8 @@ Zellen des Caches mit Token: {n_cells_used:,} von {n_cells:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub when you search or download, and other servers only where you add one. Links open in your browser after a question.</source>
-      <translation>Slipstream sendet keine Telemetrie: Nichts über dich, deine Chats oder deine Nutzung verlässt diesen Rechner. Es fragt den Hub, wenn du suchst oder herunterlädst, und andere Server nur, wo du einen hinzufügst. Links öffnen sich nach einer Frage in deinem Browser.</translation>
+      <source>Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub when you search or download, and for a draft, by the model's name, when you open a model in the library. It asks other servers only where you add one. Links open in your browser after a question.</source>
+      <translation>Slipstream sendet keine Telemetrie: Nichts über dich, deine Chats oder deine Nutzung verlässt diesen Rechner. Es fragt den Hub, wenn du suchst oder herunterlädst, und nach einem Entwurfsmodell, mit dem Namen des Modells, wenn du ein Modell in der Bibliothek öffnest. Andere Server fragt es nur, wo du einen hinzufügst. Links öffnen sich nach einer Frage in deinem Browser.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />

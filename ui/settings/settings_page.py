@@ -32,8 +32,8 @@ from ui.widgets.state_pane import StatePane
 
 PRIVACY = tr(
     "Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub "
-    "when you search or download, and other servers only where you add one. Links open in your browser after a "
-    "question."
+    "when you search or download, and for a draft, by the model's name, when you open a model in the library. It asks "
+    "other servers only where you add one. Links open in your browser after a question."
 )
 
 
