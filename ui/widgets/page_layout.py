@@ -171,8 +171,13 @@ class ScrollColumn(QScrollArea):
         if focused is None:
             return
         before = focused.mapTo(view, QPoint()).y()
-        # Once it is laid out.
-        QTimer.singleShot(0, focused, lambda: bar.setValue(bar.value() + focused.mapTo(view, QPoint()).y() - before))
+
+        def put_back() -> None:
+            for _ in range(4):  # layouts within each other, from a section's note to the page
+                QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+            bar.setValue(bar.value() + focused.mapTo(view, QPoint()).y() - before)
+
+        QTimer.singleShot(0, focused, put_back)
 
     def _on_value(self, value: int) -> None:
         focused = self._focused
