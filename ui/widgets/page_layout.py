@@ -138,6 +138,12 @@ class PageTabs(QFrame):
         return self.width() - margins.left() - margins.right() - others
 
 
+def lay_out(layers: int = 1) -> None:
+    """Give everything its place now, through so many layouts within each other: each grows once those in it have."""
+    for _ in range(layers):
+        QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+
+
 class ScrollColumn(QScrollArea):
     """Shows what may be higher than its room: it scrolls up and down only. The keyboard is for what is in it.
 
@@ -173,8 +179,7 @@ class ScrollColumn(QScrollArea):
         before = focused.mapTo(view, QPoint()).y()
 
         def put_back() -> None:
-            for _ in range(4):  # layouts within each other, from a section's note to the page
-                QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+            lay_out(4)  # from a section's note to the page
             bar.setValue(bar.value() + focused.mapTo(view, QPoint()).y() - before)
 
         QTimer.singleShot(0, focused, put_back)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from PySide6.QtCore import QEvent, QPoint, QTimer, Signal
+from PySide6.QtCore import QPoint, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
@@ -20,10 +20,10 @@ from ui.language import tr
 from ui.platform.display import give_back_memory
 from ui.theme.tokens import COLUMN, Space
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import ScrollColumn
+from ui.widgets.page_layout import ScrollColumn, lay_out
 
 PAGE = 16  # messages that are made, one by one
-_LAYERS = 4  # layouts within each other, from a receipt's facts to the transcript: each grows once those in it have
+_LAYERS = 4  # layouts within each other, from a receipt's facts to the transcript
 NEAR_TOP = 300  # pixels from the top at which older messages are fetched
 
 
@@ -207,7 +207,7 @@ class Transcript(ScrollColumn):
     def showEvent(self, event: QShowEvent) -> None:
         """Place the messages that were made out of sight."""
         super().showEvent(event)
-        _lay_out()
+        lay_out()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the column in the middle and readable."""
@@ -262,8 +262,7 @@ class Transcript(ScrollColumn):
             return
         self._is_adding_above = view.y() < self.verticalScrollBar().value()  # it may be higher or lower now
         view.restyle()
-        for _ in range(_LAYERS):
-            _lay_out()
+        lay_out(_LAYERS)
         self._is_adding_above = False
 
     def _delete_one(self) -> None:
@@ -277,7 +276,7 @@ class Transcript(ScrollColumn):
     def _place(self, view: MessageView) -> None:
         """Give a message its height before it is painted: that follows from the width, which the layout gives first."""
         view.show()
-        _lay_out()
+        lay_out()
 
     def _make(self, message: Message) -> MessageView:
         versions = self._versions_of(message.id)
@@ -355,8 +354,7 @@ class Transcript(ScrollColumn):
 
     def _on_receipt(self, is_open: bool) -> None:
         """Give a receipt its height before it is painted: else it is seen once, squeezed into the room there was."""
-        for _ in range(_LAYERS):
-            _lay_out()
+        lay_out(_LAYERS)
 
     def _on_unfolded(self, is_open: bool) -> None:
         """Stay where something was unfolded: at the end it would be out of sight. What comes in is followed."""
@@ -374,10 +372,6 @@ class Transcript(ScrollColumn):
         for view, has_focus in {_message_around(old): False, _message_around(new): True}.items():
             if view is not None and view.message.id in self._views:
                 QTimer.singleShot(0, view, partial(view.set_attention, has_focus or view.underMouse()))
-
-
-def _lay_out() -> None:
-    QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
 
 
 def _shared_length(first: Sequence[Message], second: Sequence[Message]) -> int:
